@@ -1,0 +1,165 @@
+"""Kinds of the groups ``""``, ``apps``, ``coordination.k8s.io`` and ``events.k8s.io`` that we touch."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from interlace.api.meta import ObjectMeta, Resource, Struct
+
+
+class ObjectReference(Struct):
+    """``v1.ObjectReference``."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class PodResourceClaim(Struct):
+    """``spec.resourceClaims[]`` of a Pod."""
+
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodResourceClaimStatus(Struct):
+    """``status.resourceClaimStatuses[]``: the claim made for an entry of ``spec.resourceClaims``."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
+class PodSpec(Struct):
+    """What the controller, the CLI and the hollow node read of ``v1.PodSpec``."""
+
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    service_account_name: str = ""
+    resource_claims: list[PodResourceClaim] = []
+    containers: list[dict[str, Any]] = []
+    init_containers: list[dict[str, Any]] = []
+    volumes: list[dict[str, Any]] = []
+    termination_grace_period_seconds: int | None = None
+    host_network: bool = False
+
+
+class PodCondition(Struct):
+    """``v1.PodCondition``."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(Struct):
+    """``v1.PodStatus`` in part."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    conditions: list[PodCondition] = []
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
+
+
+class Pod(Struct):
+    """``v1.Pod``."""
+
+    resource: ClassVar[Resource] = Resource("", "v1", "pods", "Pod", True)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the condition ``Ready`` is true."""
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+
+class Taint(Struct):
+    """``v1.Taint``."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeSpec(Struct):
+    """``v1.NodeSpec`` in part."""
+
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class NodeStatus(Struct):
+    """``v1.NodeStatus`` in part."""
+
+    conditions: list[PodCondition] = []
+    allocatable: dict[str, str] = {}
+
+
+class Node(Struct):
+    """``v1.Node``."""
+
+    resource: ClassVar[Resource] = Resource("", "v1", "nodes", "Node", False)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Namespace(Struct):
+    """``v1.Namespace``."""
+
+    resource: ClassVar[Resource] = Resource("", "v1", "namespaces", "Namespace", False)
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class EventSource(Struct):
+    """``v1.EventSource``."""
+
+    component: str = ""
+    host: str = ""
+
+
+class Event(Struct):
+    """``v1.Event``, the kind that ``kubectl describe`` reads."""
+
+    resource: ClassVar[Resource] = Resource("", "v1", "events", "Event", True)
+    metadata: ObjectMeta = ObjectMeta()
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    count: int = 0
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    source: EventSource = EventSource()
+    reporting_component: str = ""
+    reporting_instance: str = ""
+
+
+class LeaseSpec(Struct):
+    """``coordination.k8s.io/v1.LeaseSpec``; times are RFC 3339 with microseconds."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Struct):
+    """``coordination.k8s.io/v1.Lease``."""
+
+    resource: ClassVar[Resource] = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
