@@ -6,9 +6,10 @@ optional (conditions, printer columns). CRDs are generated from these structs by
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+from msgspec import Meta
 
 from interlace.api.meta import Condition, ObjectMeta, Resource, Struct
 
@@ -36,85 +37,136 @@ DOMAIN_NAMESPACE_ANNOTATION = "interlace.dev/domain-namespace"
 AllocationMode = Literal["Single", "All"]
 Readiness = Literal["Ready", "NotReady"]
 
-
-class ResourceClaimTemplateReference(Struct):
-    """``spec.channel.resourceClaimTemplate``."""
-
-    name: str
-    """Name of the ResourceClaimTemplate that is made in the domain's namespace."""
+REQUIRED = {"crd": "required"}
+"""Mark of a field that the CRD requires although the struct has a default for it."""
+WITHOUT_DEFAULT = {"crd": "without default"}
+"""Mark of a field whose default the CRD does not state."""
 
 
-class ComputeDomainChannelSpec(Struct, omit_defaults=False):
-    """``spec.channel``."""
+def list_map(key: str) -> dict[str, Any]:
+    """Schema keywords of a list that server-side apply merges by ``key``."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+
+
+class ResourceClaimTemplateReference(Struct, frozen=True):
+    """Names the ResourceClaimTemplate that Pods of the domain refer to."""
+
+    name: Annotated[
+        str, Meta(description="Name of the ResourceClaimTemplate that is made in the namespace of the ComputeDomain.")
+    ]
+
+
+class ComputeDomainChannelSpec(Struct, frozen=True, omit_defaults=False):
+    """How a Pod of the domain gets its IMEX channel."""
 
     resource_claim_template: ResourceClaimTemplateReference
-    allocation_mode: AllocationMode = "Single"
-    """``All`` puts all 2048 channels into the container, ``Single`` one."""
+    allocation_mode: Annotated[
+        AllocationMode,
+        Meta(description="Single puts one IMEX channel into each container, All puts every channel of the node there."),
+    ] = "Single"
 
 
-class ComputeDomainSpec(Struct, omit_defaults=False):
-    """``spec``; immutable once created."""
+class ComputeDomainSpec(Struct, frozen=True, omit_defaults=False):
+    """What is wanted; immutable once created."""
 
     channel: ComputeDomainChannelSpec
-    num_nodes: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Deprecated; only feeds the global status: fewer nodes than this are NotReady."""
+    num_nodes: Annotated[
+        int,
+        Meta(ge=0, description="Deprecated, leave it at 0. With fewer nodes than this status.status is NotReady."),
+    ] = 0
 
 
-class ComputeDomainNode(Struct, omit_defaults=False):
-    """``status.nodes[]``, list map by ``name``."""
+class ComputeDomainNode(Struct, frozen=True, omit_defaults=False):
+    """One node of the domain."""
 
-    name: str
-    ip_address: str = msgspec.field(name="ipAddress")
-    clique_id: str = msgspec.field(name="cliqueID")
-    """``<cluster uuid>.<clique number>``; empty on a node without a fabric."""
-    index: int
-    """Slot in the IMEX node map; -1 on a node without a fabric."""
-    status: Readiness = "NotReady"
+    name: Annotated[str, Meta(description="Name of the Node.")]
+    ip_address: Annotated[str, Meta(description="Address at which IMEX of this node listens.")] = msgspec.field(
+        name="ipAddress"
+    )
+    clique_id: Annotated[
+        str, Meta(description="<cluster uuid>.<clique number> of the NVLink fabric; empty without a fabric.")
+    ] = msgspec.field(name="cliqueID")
+    index: Annotated[
+        int,
+        Meta(
+            description="Slot in the IMEX node map of the clique; -1 on a node without a fabric.", extra=WITHOUT_DEFAULT
+        ),
+    ] = -1
+    status: Annotated[Readiness, Meta(description="Ready once a channel of the domain is ready on this node.")] = (
+        "NotReady"
+    )
 
 
-class ComputeDomainStatus(Struct):
-    """``status``."""
+class ComputeDomainStatus(Struct, frozen=True, omit_defaults=False):
+    """What is. Workloads should not depend on it: they start when their channel is ready."""
 
-    status: Readiness = msgspec.field(default="NotReady")
-    nodes: list[ComputeDomainNode] = []
-    conditions: list[Condition] = []
+    status: Annotated[
+        Readiness,
+        Meta(description="Ready when each node is, and there are at least spec.numNodes of them.", extra=REQUIRED),
+    ] = "NotReady"
+    nodes: Annotated[list[ComputeDomainNode], Meta(extra_json_schema=list_map("name"))] = []
+    ready_nodes: Annotated[str, Meta(description='How many nodes are ready, of how many: "17/18".')] = ""
+    conditions: Annotated[list[Condition], Meta(extra_json_schema=list_map("type"))] = []
 
 
-class ComputeDomain(Struct):
-    """``resource.nvidia.com/v1beta1.ComputeDomain``."""
+class ComputeDomain(Struct, frozen=True):
+    """The nodes that run one workload, connected by an IMEX domain that follows the workload."""
 
     resource: ClassVar[Resource] = Resource(GROUP, VERSION, "computedomains", "ComputeDomain", True)
     metadata: ObjectMeta = ObjectMeta()
-    spec: ComputeDomainSpec | None = None
+    spec: Annotated[
+        ComputeDomainSpec | None,
+        Meta(
+            extra=REQUIRED,
+            extra_json_schema={
+                "x-kubernetes-validations": [
+                    {"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"}
+                ]
+            },
+        ),
+    ] = None
     """None only where an object was stored before our CRD made ``spec`` required."""
     status: ComputeDomainStatus | None = None
 
 
-class ComputeDomainDaemonInfo(Struct, omit_defaults=False):
-    """``daemons[]`` of a clique, list map by ``nodeName``: one IMEX daemon."""
+class ComputeDomainDaemonInfo(Struct, frozen=True, omit_defaults=False):
+    """One IMEX daemon of a clique."""
 
-    node_name: str
-    ip_address: str = msgspec.field(name="ipAddress")
-    clique_id: str = msgspec.field(name="cliqueID")
-    index: int
-    """Slot in the IMEX node map; fixed while the row exists."""
-    status: Readiness = "NotReady"
-    """Kept for the contract and not maintained: readiness is in the claims and in the domain's status."""
+    node_name: Annotated[str, Meta(description="Name of the Node.")]
+    ip_address: Annotated[str, Meta(description="Address at which IMEX of this node listens.")] = msgspec.field(
+        name="ipAddress"
+    )
+    clique_id: Annotated[str, Meta(description="The clique, as in the name of the object.")] = msgspec.field(
+        name="cliqueID"
+    )
+    index: Annotated[
+        int, Meta(description="Slot in the IMEX node map; fixed while the row exists.", extra=WITHOUT_DEFAULT)
+    ] = -1
+    status: Annotated[
+        Readiness,
+        Meta(description="Not maintained: readiness is in the status of the ResourceClaims and of the ComputeDomain."),
+    ] = "NotReady"
 
 
-class ComputeDomainClique(Struct):
-    """``resource.nvidia.com/v1beta1.ComputeDomainClique``, named ``<domain uid>.<clique id>``, in our namespace."""
+class ComputeDomainClique(Struct, frozen=True):
+    """The IMEX node map of one ComputeDomain in one NVLink clique; named <domain uid>.<clique id>."""
 
     resource: ClassVar[Resource] = Resource(GROUP, VERSION, "computedomaincliques", "ComputeDomainClique", True)
     metadata: ObjectMeta = ObjectMeta()
-    daemons: list[ComputeDomainDaemonInfo] = []
+    daemons: Annotated[list[ComputeDomainDaemonInfo], Meta(extra_json_schema=list_map("nodeName"))] = []
 
 
-class ComputeDomainChannelConfig(msgspec.Struct, frozen=True, rename={"domain_id": "domainID", "allocation_mode": "allocationMode", "api_version": "apiVersion"}, forbid_unknown_fields=True, kw_only=True):
+class ComputeDomainChannelConfig(
+    msgspec.Struct,
+    frozen=True,
+    rename={"domain_id": "domainID", "allocation_mode": "allocationMode", "api_version": "apiVersion"},
+    forbid_unknown_fields=True,
+    kw_only=True,
+):
     """Opaque parameters of a channel claim; decoded strictly."""
 
     api_version: str = API_VERSION
     kind: Literal["ComputeDomainChannelConfig"] = "ComputeDomainChannelConfig"
-    domain_id: Annotated[str, msgspec.Meta(min_length=1)]
+    domain_id: Annotated[str, Meta(min_length=1)]
     allocation_mode: str = ""
     """``All`` or anything else, which acts as ``Single``."""

@@ -9,7 +9,7 @@ import msgspec
 from interlace.api.meta import ObjectMeta, Resource, Struct
 
 
-class ObjectReference(Struct):
+class ObjectReference(Struct, frozen=True):
     """``v1.ObjectReference``."""
 
     api_version: str = ""
@@ -19,7 +19,7 @@ class ObjectReference(Struct):
     uid: str = ""
 
 
-class PodResourceClaim(Struct):
+class PodResourceClaim(Struct, frozen=True):
     """``spec.resourceClaims[]`` of a Pod."""
 
     name: str
@@ -27,14 +27,14 @@ class PodResourceClaim(Struct):
     resource_claim_template_name: str | None = None
 
 
-class PodResourceClaimStatus(Struct):
+class PodResourceClaimStatus(Struct, frozen=True):
     """``status.resourceClaimStatuses[]``: the claim made for an entry of ``spec.resourceClaims``."""
 
     name: str
     resource_claim_name: str | None = None
 
 
-class PodSpec(Struct):
+class PodSpec(Struct, frozen=True):
     """What the controller, the CLI and the hollow node read of ``v1.PodSpec``."""
 
     node_name: str = ""
@@ -48,7 +48,7 @@ class PodSpec(Struct):
     host_network: bool = False
 
 
-class PodCondition(Struct):
+class PodCondition(Struct, frozen=True):
     """``v1.PodCondition``."""
 
     type: str
@@ -58,7 +58,7 @@ class PodCondition(Struct):
     last_transition_time: str | None = None
 
 
-class PodStatus(Struct):
+class PodStatus(Struct, frozen=True):
     """``v1.PodStatus`` in part."""
 
     phase: str = ""
@@ -70,7 +70,7 @@ class PodStatus(Struct):
     resource_claim_statuses: list[PodResourceClaimStatus] = []
 
 
-class Pod(Struct):
+class Pod(Struct, frozen=True):
     """``v1.Pod``."""
 
     resource: ClassVar[Resource] = Resource("", "v1", "pods", "Pod", True)
@@ -84,7 +84,7 @@ class Pod(Struct):
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
 
-class Taint(Struct):
+class Taint(Struct, frozen=True):
     """``v1.Taint``."""
 
     key: str
@@ -92,21 +92,21 @@ class Taint(Struct):
     value: str = ""
 
 
-class NodeSpec(Struct):
+class NodeSpec(Struct, frozen=True):
     """``v1.NodeSpec`` in part."""
 
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
-class NodeStatus(Struct):
+class NodeStatus(Struct, frozen=True):
     """``v1.NodeStatus`` in part."""
 
     conditions: list[PodCondition] = []
     allocatable: dict[str, str] = {}
 
 
-class Node(Struct):
+class Node(Struct, frozen=True):
     """``v1.Node``."""
 
     resource: ClassVar[Resource] = Resource("", "v1", "nodes", "Node", False)
@@ -115,21 +115,21 @@ class Node(Struct):
     status: NodeStatus = NodeStatus()
 
 
-class Namespace(Struct):
+class Namespace(Struct, frozen=True):
     """``v1.Namespace``."""
 
     resource: ClassVar[Resource] = Resource("", "v1", "namespaces", "Namespace", False)
     metadata: ObjectMeta = ObjectMeta()
 
 
-class EventSource(Struct):
+class EventSource(Struct, frozen=True):
     """``v1.EventSource``."""
 
     component: str = ""
     host: str = ""
 
 
-class Event(Struct):
+class Event(Struct, frozen=True):
     """``v1.Event``, the kind that ``kubectl describe`` reads."""
 
     resource: ClassVar[Resource] = Resource("", "v1", "events", "Event", True)
@@ -146,7 +146,7 @@ class Event(Struct):
     reporting_instance: str = ""
 
 
-class LeaseSpec(Struct):
+class LeaseSpec(Struct, frozen=True):
     """``coordination.k8s.io/v1.LeaseSpec``; times are RFC 3339 with microseconds."""
 
     holder_identity: str | None = None
@@ -156,10 +156,9 @@ class LeaseSpec(Struct):
     lease_transitions: int | None = None
 
 
-class Lease(Struct):
+class Lease(Struct, frozen=True):
     """``coordination.k8s.io/v1.Lease``."""
 
     resource: ClassVar[Resource] = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
-

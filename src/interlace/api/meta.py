@@ -44,7 +44,7 @@ class Resource(msgspec.Struct, frozen=True):
         return "/".join(parts)
 
 
-class OwnerReference(Struct):
+class OwnerReference(Struct, frozen=True):
     """``metav1.OwnerReference``."""
 
     api_version: str
@@ -55,7 +55,7 @@ class OwnerReference(Struct):
     block_owner_deletion: bool | None = None
 
 
-class ObjectMeta(Struct):
+class ObjectMeta(Struct, frozen=True):
     """The part of ``metav1.ObjectMeta`` that we use. ``creation_timestamp`` stays an RFC 3339 string."""
 
     name: str = ""
@@ -73,8 +73,8 @@ class ObjectMeta(Struct):
     owner_references: list[OwnerReference] = []
 
 
-class Condition(Struct):
-    """``metav1.Condition``. ``status`` is ``True``, ``False`` or ``Unknown``."""
+class Condition(Struct, frozen=True):
+    """One observation about an object, as metav1.Condition; status is True, False or Unknown."""
 
     type: str
     status: str
@@ -93,14 +93,16 @@ class Object(Protocol):
     def metadata(self) -> ObjectMeta: ...
 
 
-class PartialObjectMetadata(Struct):
+class PartialObjectMetadata(Struct, frozen=True):
     """Any object reduced to its metadata; the server sends it when asked to."""
 
-    resource: ClassVar[Resource] = Resource("meta.k8s.io", "v1", "partialobjectmetadatas", "PartialObjectMetadata", True)
+    resource: ClassVar[Resource] = Resource(
+        "meta.k8s.io", "v1", "partialobjectmetadatas", "PartialObjectMetadata", True
+    )
     metadata: ObjectMeta = ObjectMeta()
 
 
-class ListMeta(Struct):
+class ListMeta(Struct, frozen=True):
     """``metav1.ListMeta``."""
 
     resource_version: str = ""
@@ -108,7 +110,7 @@ class ListMeta(Struct):
     remaining_item_count: int | None = None
 
 
-class StatusDetails(Struct):
+class StatusDetails(Struct, frozen=True):
     """``metav1.StatusDetails``."""
 
     name: str = ""
@@ -118,7 +120,7 @@ class StatusDetails(Struct):
     causes: list[dict[str, Any]] = []
 
 
-class Status(Struct):
+class Status(Struct, frozen=True):
     """``metav1.Status``: what the server answers instead of an object."""
 
     status: str = ""

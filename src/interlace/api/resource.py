@@ -11,7 +11,7 @@ from interlace.api.meta import Condition, ObjectMeta, Resource, Struct
 GROUP = "resource.k8s.io"
 
 
-class DeviceAttribute(Struct):
+class DeviceAttribute(Struct, frozen=True):
     """One attribute of a device: exactly one field is set."""
 
     bool_: bool | None = msgspec.field(name="bool", default=None)
@@ -20,14 +20,14 @@ class DeviceAttribute(Struct):
     version: str | None = None
 
 
-class Device(Struct):
+class Device(Struct, frozen=True):
     """``ResourceSlice.spec.devices[]``."""
 
     name: str
     attributes: dict[str, DeviceAttribute] = {}
 
 
-class ResourcePool(Struct):
+class ResourcePool(Struct, frozen=True):
     """The pool that a slice belongs to."""
 
     name: str
@@ -35,7 +35,7 @@ class ResourcePool(Struct):
     resource_slice_count: int
 
 
-class ResourceSliceSpec(Struct):
+class ResourceSliceSpec(Struct, frozen=True):
     """``ResourceSliceSpec``."""
 
     driver: str
@@ -44,22 +44,24 @@ class ResourceSliceSpec(Struct):
     devices: list[Device] = []
 
 
-class ResourceSlice(Struct):
+class ResourceSlice(Struct, frozen=True):
     """``resource.k8s.io/v1.ResourceSlice``."""
 
     resource: ClassVar[Resource] = Resource(GROUP, "v1", "resourceslices", "ResourceSlice", False)
     metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceSliceSpec = ResourceSliceSpec(driver="", pool=ResourcePool(name="", generation=0, resource_slice_count=0))
+    spec: ResourceSliceSpec = ResourceSliceSpec(
+        driver="", pool=ResourcePool(name="", generation=0, resource_slice_count=0)
+    )
 
 
-class OpaqueDeviceConfiguration(Struct):
+class OpaqueDeviceConfiguration(Struct, frozen=True):
     """Parameters of one driver. They stay raw bytes: the API server compares them byte by byte."""
 
     driver: str
     parameters: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class DeviceConfiguration(Struct):
+class DeviceConfiguration(Struct, frozen=True):
     """``spec.devices.config[]`` of a claim, and ``allocation.devices.config[]`` with a ``source``."""
 
     requests: list[str] = []
@@ -68,7 +70,7 @@ class DeviceConfiguration(Struct):
     """``FromClass`` or ``FromClaim`` in an allocation, absent in a spec."""
 
 
-class DeviceRequestAllocationResult(Struct):
+class DeviceRequestAllocationResult(Struct, frozen=True):
     """One allocated device."""
 
     request: str
@@ -78,20 +80,20 @@ class DeviceRequestAllocationResult(Struct):
     admin_access: bool | None = None
 
 
-class DeviceAllocationResult(Struct):
+class DeviceAllocationResult(Struct, frozen=True):
     """``allocation.devices``."""
 
     results: list[DeviceRequestAllocationResult] = []
     config: list[DeviceConfiguration] = []
 
 
-class AllocationResult(Struct):
+class AllocationResult(Struct, frozen=True):
     """``status.allocation``."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
 
 
-class ResourceClaimConsumerReference(Struct):
+class ResourceClaimConsumerReference(Struct, frozen=True):
     """``status.reservedFor[]``."""
 
     resource: str
@@ -100,7 +102,7 @@ class ResourceClaimConsumerReference(Struct):
     api_group: str = ""
 
 
-class AllocatedDeviceStatus(Struct):
+class AllocatedDeviceStatus(Struct, frozen=True):
     """``status.devices[]``: what a driver reports for one allocated device."""
 
     driver: str
@@ -110,7 +112,7 @@ class AllocatedDeviceStatus(Struct):
     data: msgspec.Raw | None = None
 
 
-class ResourceClaimStatus(Struct):
+class ResourceClaimStatus(Struct, frozen=True):
     """``ResourceClaimStatus``."""
 
     allocation: AllocationResult | None = None
@@ -118,19 +120,19 @@ class ResourceClaimStatus(Struct):
     devices: list[AllocatedDeviceStatus] = []
 
 
-class DeviceClaim(Struct):
+class DeviceClaim(Struct, frozen=True):
     """``spec.devices`` of a claim, configurations only."""
 
     config: list[DeviceConfiguration] = []
 
 
-class ResourceClaimSpec(Struct):
+class ResourceClaimSpec(Struct, frozen=True):
     """``ResourceClaimSpec`` in part."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
-class ResourceClaim(Struct):
+class ResourceClaim(Struct, frozen=True):
     """``resource.k8s.io/v1.ResourceClaim``."""
 
     resource: ClassVar[Resource] = Resource(GROUP, "v1", "resourceclaims", "ResourceClaim", True)
@@ -139,14 +141,14 @@ class ResourceClaim(Struct):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ResourceClaimTemplate(Struct):
+class ResourceClaimTemplate(Struct, frozen=True):
     """``resource.k8s.io/v1.ResourceClaimTemplate``, metadata only: we write it from a value of our own."""
 
     resource: ClassVar[Resource] = Resource(GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True)
     metadata: ObjectMeta = ObjectMeta()
 
 
-class DeviceClass(Struct):
+class DeviceClass(Struct, frozen=True):
     """``resource.k8s.io/v1.DeviceClass``, metadata only."""
 
     resource: ClassVar[Resource] = Resource(GROUP, "v1", "deviceclasses", "DeviceClass", False)
