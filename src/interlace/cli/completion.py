@@ -1,0 +1,18 @@
+"""``interlace completion SHELL``: the script that a shell sources."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script for SHELL; add it with ``source <(interlace completion bash)``."""
+    from interlace.cli.main import main  # noqa: PLC0415  main imports this module
+
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"click knows no completion for {shell}")
+    click.echo(found(main, {}, "interlace", "_INTERLACE_COMPLETE").source())

@@ -1,0 +1,53 @@
+"""Entry point: a click group that imports a verb's module only when that verb is called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import ClassVar
+
+import click
+
+from interlace import __version__
+
+
+class Verbs(click.Group):
+    """Verbs by name, with the line that ``--help`` shows, without importing them."""
+
+    table: ClassVar[dict[str, tuple[str, str]]] = {
+        "demo": ("interlace.cli.demo:demo", "Watch a domain form, heal, shrink and go, on simulated nodes."),
+        "domains": ("interlace.cli.domains:domains", "See ComputeDomains and what they wait for."),
+        "manifests": ("interlace.cli.manifests:manifests", "Print the YAML that installs Interlace in a cluster."),
+        "serve": ("interlace.cli.serve:serve", "Run a component (what the Pods of Interlace call)."),
+        "completion": ("interlace.cli.completion:completion", "Print a shell completion script."),
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """Names in the order of the table."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's
+        """Import the verb's module."""
+        entry = self.table.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry[0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of verbs."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, line) for name, (_, line) in self.table.items()])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="interlace")
+def main() -> None:
+    """The fastest GPU-to-GPU path for every multi-node job on Kubernetes, formed and proven.
+
+    Exit codes: 0 good, 1 the answer is bad, 2 refused, 3 cannot tell, 4 failed, 130 interrupted.
+    """
+
+
+if __name__ == "__main__":
+    main()

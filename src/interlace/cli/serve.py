@@ -1,0 +1,77 @@
+"""``interlace serve …``: the long-running components, as their Pods start them.
+
+SIGTERM is the normal end (exit 0). Flags and environment are parsed by each component's own
+settings, so that the manifests and this command cannot disagree.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import click
+
+from interlace.cli.exits import Code
+from interlace.cli.running import run
+
+_RAW = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+
+_Settings = TypeVar("_Settings")
+
+
+def _parse(parse: Callable[[Sequence[str], Mapping[str, str]], _Settings], ctx: click.Context) -> _Settings:
+    """Settings from what is left of the command line and the environment; bad values are refused."""
+    try:
+        return parse(ctx.args, os.environ)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _configure_log() -> None:
+    from interlace.kube.log import configure  # noqa: PLC0415
+
+    configure(os.environ.get("LOG_LEVEL", "info"), json=True)
+
+
+@click.group()
+def serve() -> None:
+    """Run a component (what the Pods of Interlace call)."""
+
+
+@serve.command(context_settings=_RAW)
+@click.pass_context
+def controller(ctx: click.Context) -> None:
+    """Reconcile ComputeDomains: claim templates, membership, status."""
+    from interlace.domains import controller as program  # noqa: PLC0415
+    from interlace.kube.config import load  # noqa: PLC0415
+
+    _configure_log()
+    settings = _parse(program.ControllerSettings.parse, ctx)
+    run(program.serve(settings, config=load()), on_signal=Code.GOOD)
+
+
+@serve.command(context_settings=_RAW)
+@click.pass_context
+def agent(ctx: click.Context) -> None:
+    """Prepare channels on a GPU node: the DRA kubelet plugin."""
+    from interlace.kube.config import load  # noqa: PLC0415
+    from interlace.node import agent as program  # noqa: PLC0415
+    from interlace.node.nvml import NvmlFacts  # noqa: PLC0415
+    from interlace.node.settings import AgentSettings  # noqa: PLC0415
+
+    _configure_log()
+    settings = _parse(AgentSettings.parse, ctx)
+    run(program.serve(settings, config=load(), facts=NvmlFacts(settings.driver_root)), on_signal=Code.GOOD)
+
+
+@serve.command("imex-host", context_settings=_RAW)
+@click.pass_context
+def imex_host(ctx: click.Context) -> None:
+    """Own the node's one ``nvidia-imex`` process."""
+    from interlace.imex import host as program  # noqa: PLC0415
+
+    _configure_log()
+    settings = _parse(program.HostSettings.parse, ctx)
+    run(program.serve(settings), on_signal=Code.GOOD)

@@ -1,0 +1,183 @@
+"""A whole simulated cluster: control plane, our components installed from ``deploy/``, hollow nodes.
+
+The control plane is the embedded one with its stand-ins, or a real one; everything above it is
+the same. Invariant: when the context is left, every process, socket and folder that it made is
+gone, however it is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from interlace.api.computedomain import DRIVER, ComputeDomain
+from interlace.api.core import Node, Pod
+from interlace.api.resource import ResourceClaim, ResourceSlice
+from interlace.kube.client import Client
+from interlace.kube.informer import Informer
+from interlace.kube.untyped import apply_manifest
+from interlace.manifests import manifests
+from interlace.sim.kubelet.fleet import Fleet
+from interlace.sim.kubelet.hardware import build_trays, claim_networks, control_machine
+from interlace.sim.kubelet.programs import Programs
+from interlace.sim.kubelet.settings import KubeletSettings
+from interlace.sim.observing import NotReachedError, Signal
+from interlace.sim.plane import Plane
+
+NAMESPACE = "interlace-system"
+_USER = "platform-engineer"
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What to simulate."""
+
+    server: Literal["embedded", "real"] = "embedded"
+    nodes: int = 18
+    per_clique: int = 18
+    fabric: bool = True
+    replicas: int = 2
+    """Of the controller."""
+    imex_start: float = 0.05
+    """Seconds until a simulated ``nvidia-imex`` is READY."""
+    node_grace: float = 4.0
+    """Seconds without a Lease renewal until a node counts as lost."""
+    eviction: int = 1
+    """Seconds until pods of a lost node are evicted."""
+    kubelet: KubeletSettings = KubeletSettings(lease=1.0)
+    separate: frozenset[str] = frozenset()
+    """Components that run as processes of their own."""
+
+
+class Cluster:
+    """A running cluster, with what a scenario watches."""
+
+    def __init__(self, *, settings: ClusterSettings, plane: Plane, fleet: Fleet, client: Client, folder: Path) -> None:
+        self.settings = settings
+        self.plane = plane
+        self.fleet = fleet
+        self.client = client
+        self.folder = folder
+        self.signal = Signal()
+        self.domains = Informer(client, ComputeDomain)
+        self.pods = Informer(client, Pod)
+        self.nodes = Informer(client, Node)
+        self.claims = Informer(client, ResourceClaim)
+        self.slices = Informer(client, ResourceSlice, fields=f"spec.driver={DRIVER}")
+
+    @property
+    def gpu_nodes(self) -> list[str]:
+        """Names of the machines with GPUs, in order."""
+        return [name for name, node in self.fleet.nodes.items() if node.tray.gpus]
+
+    async def observe(self) -> None:
+        """Keep the informers running, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in (self.domains, self.pods, self.nodes, self.claims, self.slices):
+                informer.on_change(self.signal.fire)
+                group.create_task(informer.run())
+
+    async def apply(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Server-side apply, as ``kubectl apply --server-side`` would."""
+        return await apply_manifest(self.client, manifest, manager="platform-engineer")
+
+    def our_pods(self, component: str) -> list[Pod]:
+        """Pods of one of our components."""
+        return [
+            pod
+            for pod in self.pods.items()
+            if pod.metadata.namespace == NAMESPACE
+            and pod.metadata.labels.get("app.kubernetes.io/component") == component
+        ]
+
+    async def until_installed(self, *, within: float = 60.0) -> None:
+        """Wait until our components are Ready on every node and every tray publishes its slice."""
+        trays = len(self.gpu_nodes)
+
+        def missing() -> str:
+            ready = {name: sum(pod.ready for pod in self.our_pods(name)) for name in ("agent", "imex-host", "controller")}
+            wanted = {"agent": trays, "imex-host": trays, "controller": self.settings.replicas}
+            slices = sum(1 for _ in self.slices.items())
+            late = [f"{name} {ready[name]}/{wanted[name]} ready" for name in wanted if ready[name] < wanted[name]]
+            return ", ".join(late + ([f"{slices}/{trays} slices"] if slices < trays else []))
+
+        await self.signal.until("the installation", lambda: not missing(), within=within, instead=missing)
+
+
+@asynccontextmanager
+async def run_cluster(
+    settings: ClusterSettings, *, folder: Path | None = None, tell: Callable[[str], None] = lambda _line: None
+) -> AsyncIterator[Cluster]:
+    """Start a cluster, install our components, yield it, and take everything down again.
+
+    ``tell`` gets a line for each step. Raises NotReachedError if the installation does not come up, and
+    what the control plane raises if its programs are missing.
+    """
+    state = Path(tempfile.mkdtemp(prefix="interlace-", dir=folder))
+    try:
+        with claim_networks(settings.nodes + 1) as networks:
+            trays = build_trays(networks[1:], root=state, per_clique=settings.per_clique, fabric=settings.fabric)
+            programs = Programs(imex_start=settings.imex_start, separate=settings.separate)
+            async with _start_plane(settings, state=state, tell=tell) as plane:
+                fleet = Fleet(
+                    [control_machine(networks[0], root=state), *trays],
+                    plane=plane,
+                    programs=programs,
+                    settings=settings.kubelet,
+                )
+                config = plane.credentials(_USER, groups=["system:masters"])
+                async with (
+                    Client(config, user_agent="interlace-demo", qps=1000, burst=2000) as client,
+                    asyncio.TaskGroup() as group,
+                ):
+                    cluster = Cluster(settings=settings, plane=plane, fleet=fleet, client=client, folder=state)
+                    tasks = [group.create_task(cluster.observe()), group.create_task(fleet.run())]
+                    tell("installing our components from deploy/")
+                    for manifest in manifests(namespace=NAMESPACE, replicas=settings.replicas):
+                        await cluster.apply(manifest)
+                    await cluster.until_installed(within=60 + settings.nodes)
+                    try:
+                        yield cluster
+                    finally:
+                        for task in tasks:
+                            task.cancel()
+    finally:
+        shutil.rmtree(state, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _start_plane(
+    settings: ClusterSettings, *, state: Path, tell: Callable[[str], None]
+) -> AsyncIterator[Plane]:
+    if settings.server == "real":
+        from testbed.plane import ControlPlane  # noqa: PLC0415  only in a checkout
+
+        tell("starting real etcd, kube-apiserver, kube-scheduler and kube-controller-manager")
+        async with ControlPlane(
+            state_dir=state / "plane",
+            node_monitor_grace_period=settings.node_grace,
+            default_not_ready_toleration_seconds=settings.eviction,
+        ) as plane:
+            yield plane
+        return
+    from interlace.sim.apiserver import ApiServer  # noqa: PLC0415
+    from interlace.sim.platform import run_platform  # noqa: PLC0415
+
+    tell("starting the embedded (simulated) API server, scheduler and controllers")
+    async with ApiServer(state_dir=state / "plane") as server, asyncio.TaskGroup() as group:
+        task = group.create_task(
+            run_platform(server, node_grace=settings.node_grace, toleration=float(settings.eviction))
+        )
+        try:
+            yield server
+        finally:
+            task.cancel()
+
+
+__all__ = ["Cluster", "ClusterSettings", "NotReachedError", "run_cluster"]

@@ -1,0 +1,1 @@
+"""The demonstration: one job's domain is formed, loses a node, heals, shrinks, grows and goes."""

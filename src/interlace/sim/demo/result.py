@@ -1,0 +1,62 @@
+"""What a demonstration measured, in the documented JSON form."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Requests(msgspec.Struct, kw_only=True):
+    """Requests by kind; Leases apart. ``write`` holds every mutating call, ``conflict`` the 409s among them."""
+
+    get: int = 0
+    list: int = 0
+    watch: int = 0
+    write: int = 0
+    conflict: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them; conflicts are writes already."""
+        return self.get + self.list + self.watch + self.write
+
+
+class Cost(msgspec.Struct, kw_only=True):
+    """Requests by who made them."""
+
+    ours: Requests = msgspec.field(default_factory=Requests)
+    platform: Requests = msgspec.field(default_factory=Requests)
+
+
+class Teardown(msgspec.Struct, kw_only=True):
+    """The cost of deletion."""
+
+    seconds: float | None = None
+    requests: Cost = msgspec.field(default_factory=Cost)
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """The JSON document of ``interlace demo --json``. Times in seconds; null where it was not reached."""
+
+    server: str
+    server_version: str = ""
+    nodes: int
+    pods_ready: int = 0
+    domain_status: str = "NotReady"
+    formation_seconds: float | None = None
+    first_channel_seconds: float | None = None
+    last_channel_seconds: float | None = None
+    heal_seconds: float | None = None
+    requests: Cost = msgspec.field(default_factory=Cost)
+    teardown: Teardown = msgspec.field(default_factory=Teardown)
+    left_behind: list[str] = []
+    components: dict[str, Requests] = {}
+    """Requests of the formation by component."""
+    simulated: list[str] = []
+    """What was not real."""
+    problems: list[str] = []
+    """Why the end state is wrong; empty when all is well."""
+
+    @property
+    def good(self) -> bool:
+        """Whether everything ended as it should."""
+        return not self.problems and not self.left_behind

@@ -1,0 +1,302 @@
+"""The life of one pod on a hollow node, in kubelet's order.
+
+Up: claims prepared (all drivers), CDI edits resolved, containers started, probes, status.
+Down: containers stopped, claims unprepared, status reported, object deleted. A pod that
+vanished from the API (forced deletion) is stopped and unprepared all the same. Invariant:
+Unprepare is called exactly for what Prepare was tried for, after the containers have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import structlog
+
+from interlace.api.core import ObjectReference, Pod
+from interlace.api.resource import ResourceClaim
+from interlace.kube.errors import KubeError, NotFound
+from interlace.sim.kubelet.cdi import ContainerEdits, UnresolvableDeviceError, resolve
+from interlace.sim.kubelet.container import ContainerRecord, describe
+from interlace.sim.kubelet.dra import Claim, PluginError
+from interlace.sim.kubelet.stopping import run_until
+
+if TYPE_CHECKING:
+    from interlace.sim.kubelet.node import HollowNode
+
+_log = structlog.get_logger("simulated-kubelet")
+
+
+class PodWorker:
+    """One pod; ``run`` ends when the pod is gone from the node."""
+
+    def __init__(self, pod: Pod, *, node: HollowNode) -> None:
+        self.pod = pod
+        self.node = node
+        self.ip = node.next_address()
+        self.records: list[ContainerRecord] = []
+        self.prepared_at: float | None = None
+        """Wall clock of the last successful Prepare of all claims, None before."""
+        self.prepare_calls = 0
+        self._claims: dict[str, list[Claim]] = {}
+        self._changed = asyncio.Event()
+        self._deleted = asyncio.Event()
+        self._vanished = False
+        self._restarts: dict[str, int] = {}
+        self._states: dict[str, dict[str, Any]] = {}
+        self._ready: dict[str, bool] = {}
+        self._kill = {container["name"]: asyncio.Event() for container in pod.spec.containers}
+
+    def update(self, pod: Pod) -> None:
+        """A newer object of the same pod."""
+        if pod.metadata.annotations != self.pod.metadata.annotations or pod.spec != self.pod.spec:
+            self._changed.set()
+        self.pod = pod
+        if pod.metadata.deletion_timestamp:
+            self._deleted.set()
+
+    def vanish(self) -> None:
+        """The object is gone from the API."""
+        self._vanished = True
+        self._deleted.set()
+
+    def kill(self, container: str) -> None:
+        """End a container's program as if it had crashed; it is started again."""
+        self._kill[container].set()
+
+    async def run(self) -> None:
+        """Bring the pod up, keep it, take it down."""
+        if self.pod.metadata.deletion_timestamp:
+            self._deleted.set()
+        try:
+            if not self._deleted.is_set():
+                await run_until(self._deleted, self._up())
+        except (KubeError, PluginError) as error:
+            _log.warning("pod failed", pod=self.pod.metadata.name, error=str(error))
+            await self._deleted.wait()
+        await self._down()
+
+    # up
+
+    async def _up(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._report("Pending", reason="ContainerCreating"))
+            await asyncio.sleep(self.node.settings.volume_wait)
+            edits = await self._prepare()
+        await asyncio.sleep(self.node.settings.sandbox)
+        pod_dir = self.node.pod_dir(self.pod)
+        env = await self.node.service_account_env(self.pod, pod_dir)
+        self.records = [
+            describe(
+                self.pod,
+                container,
+                edits=edits,
+                root=self.node.tray.root,
+                pod_dir=pod_dir,
+                pod_ip=self.ip,
+                host_ip=self.node.tray.address,
+                extra_env=env,
+            )
+            for container in self.pod.spec.containers
+        ]
+        specs = {container["name"]: container for container in self.pod.spec.containers}
+        async with asyncio.TaskGroup() as group:
+            for record in self.records:
+                self._states[record.name] = {"running": {"startedAt": _now()}}
+                self._ready[record.name] = not (record.component and specs[record.name].get("readinessProbe"))
+                if record.component:
+                    group.create_task(self._keep(record))
+                    group.create_task(self._probe(record, specs[record.name].get("readinessProbe")))
+            await self._report("Running")
+            self.node.on_pod(self, "running")
+            await self._deleted.wait()
+
+    async def _prepare(self) -> ContainerEdits:
+        """Prepare all claims, again and again as kubelet would; returns what CDI adds."""
+        while True:
+            self._changed.clear()
+            try:
+                await self._read_claims()
+                ids: list[str] = []
+                for driver, claims in self._claims.items():
+                    self.prepare_calls += 1
+                    ids += await self.node.plugins.prepare(
+                        driver, claims, deadline=self.node.settings.prepare_deadline
+                    )
+                edits = resolve(ids, root=self.node.cdi_root)
+            except (PluginError, UnresolvableDeviceError, KubeError) as error:
+                reason = "FailedPrepareDynamicResources" if isinstance(error, PluginError) else "FailedSync"
+                self.node.recorder.event(self.reference, reason=reason, message=str(error), warning=True)
+                low, high = self.node.settings.retry
+                try:
+                    async with asyncio.timeout(random.uniform(low, high)):  # noqa: S311  not a secret
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+            else:
+                self.prepared_at = datetime.now(UTC).timestamp()
+                self.node.on_pod(self, "prepared")
+                return edits
+
+    async def _read_claims(self) -> None:
+        made = {entry.name: entry.resource_claim_name for entry in self.pod.status.resource_claim_statuses}
+        claims: dict[str, list[Claim]] = {}
+        for entry in self.pod.spec.resource_claims:
+            name = entry.resource_claim_name or made.get(entry.name)
+            if name is None:
+                message = f"pod {self.pod.metadata.name}: no claim was made for {entry.name}"
+                raise PluginError(message)
+            claim = await self.node.client.get(ResourceClaim, name, namespace=self.pod.metadata.namespace)
+            if claim.status.allocation is None or all(
+                user.uid != self.pod.metadata.uid for user in claim.status.reserved_for
+            ):
+                message = f"claim {name} is not allocated and reserved for pod {self.pod.metadata.name}"
+                raise PluginError(message)
+            for driver in dict.fromkeys(result.driver for result in claim.status.allocation.devices.results):
+                claims.setdefault(driver, []).append(
+                    Claim(namespace=claim.metadata.namespace, name=claim.metadata.name, uid=claim.metadata.uid)
+                )
+        self._claims = claims
+
+    async def _keep(self, record: ContainerRecord) -> None:
+        """Run a program of ours; start it again when it ends, with back-off."""
+        failures = 0
+        while True:
+            killed = self._kill[record.name]
+            killed.clear()
+            try:
+                await run_until(killed, self.node.programs.run(record, node=self.node))
+                reason = "Killed" if killed.is_set() else "Completed"
+            except Exception as error:  # noqa: BLE001  a program's failure is its container's state, not ours
+                reason = "Error"
+                _log.warning("container failed", pod=self.pod.metadata.name, error=f"{type(error).__name__}: {error}")
+            failures += 1
+            self._restarts[record.name] = failures
+            self._ready[record.name] = False
+            self._states[record.name] = {"waiting": {"reason": "CrashLoopBackOff", "message": reason}}
+            await self._report("Running")
+            await asyncio.sleep(self.node.settings.restart_backoff * min(2 ** (failures - 1), 32))
+            self._states[record.name] = {"running": {"startedAt": _now()}}
+
+    async def _probe(self, record: ContainerRecord, probe: dict[str, Any] | None) -> None:
+        """An HTTP readiness probe, as kubelet does it."""
+        if not probe or "httpGet" not in probe:
+            return
+        target = probe["httpGet"]
+        port = target["port"]
+        if isinstance(port, str):
+            spec = next(item for item in self.pod.spec.containers if item["name"] == record.name)
+            port = next(item["containerPort"] for item in spec.get("ports", []) if item["name"] == port)
+        url = f"http://{self.ip}:{port}{target.get('path', '/')}"
+        limit = aiohttp.ClientTimeout(total=probe.get("timeoutSeconds", 1))
+        failed = 0
+        while True:
+            try:
+                async with self.node.http.get(url, timeout=limit) as answer:
+                    good = answer.status < 400  # noqa: PLR2004
+            except (aiohttp.ClientError, TimeoutError):
+                good = False
+            failed = 0 if good else failed + 1
+            before = self._ready[record.name]
+            if good or failed >= probe.get("failureThreshold", 3):
+                self._ready[record.name] = good
+            if self._ready[record.name] != before:
+                await self._report("Running")
+            # until the first success kubelet probes quickly after the start as well
+            await asyncio.sleep(probe.get("periodSeconds", 10) if self._ready[record.name] else 0.2)
+
+    # down
+
+    async def _down(self) -> None:
+        for driver, claims in self._claims.items():
+            while True:
+                try:
+                    await self.node.plugins.unprepare(driver, claims, deadline=self.node.settings.prepare_deadline)
+                    break
+                except PluginError as error:
+                    self.node.recorder.event(
+                        self.reference, reason="FailedUnprepareDynamicResources", message=str(error), warning=True
+                    )
+                    await asyncio.sleep(self.node.settings.unprepare_retry)
+        self.records = []
+        self.node.on_pod(self, "gone")
+        if self._vanished:
+            return
+        for name in list(self._states):
+            self._states[name] = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": _now()}}
+            self._ready[name] = False
+        await self._report("Succeeded")
+        try:
+            await self.node.client.delete(
+                Pod,
+                self.pod.metadata.name,
+                namespace=self.pod.metadata.namespace,
+                uid=self.pod.metadata.uid,
+                grace_period=0,
+            )
+        except NotFound:
+            pass
+
+    # status
+
+    @property
+    def reference(self) -> ObjectReference:
+        """The pod, for events."""
+        return ObjectReference(
+            api_version="v1",
+            kind="Pod",
+            namespace=self.pod.metadata.namespace,
+            name=self.pod.metadata.name,
+            uid=self.pod.metadata.uid,
+        )
+
+    async def _report(self, phase: str, *, reason: str = "") -> None:
+        ready = phase == "Running" and all(self._ready.get(c["name"], False) for c in self.pod.spec.containers)
+        waiting = {"waiting": {"reason": reason or "ContainerCreating"}}
+        status: dict[str, Any] = {
+            "phase": phase,
+            "hostIP": self.node.tray.address,
+            "startTime": _now(),
+            "conditions": [
+                {"type": kind, "status": "True" if value else "False", "lastTransitionTime": _now()}
+                for kind, value in (
+                    ("PodScheduled", True),
+                    ("Initialized", True),
+                    ("ContainersReady", ready),
+                    ("Ready", ready),
+                )
+            ],
+            "containerStatuses": [
+                {
+                    "name": container["name"],
+                    "image": container.get("image", ""),
+                    "imageID": "",
+                    "ready": self._ready.get(container["name"], False) and phase == "Running",
+                    "started": phase == "Running",
+                    "restartCount": self._restarts.get(container["name"], 0),
+                    "state": self._states.get(container["name"], waiting),
+                }
+                for container in self.pod.spec.containers
+            ],
+        }
+        if phase == "Running":
+            status |= {"podIP": self.ip, "podIPs": [{"ip": self.ip}]}
+        try:
+            await self.node.client.merge_patch(
+                Pod,
+                self.pod.metadata.name,
+                {"metadata": {"uid": self.pod.metadata.uid}, "status": status},
+                namespace=self.pod.metadata.namespace,
+                subresource="status",
+            )
+        except NotFound:
+            pass
+        except KubeError as error:
+            _log.warning("pod status not written", pod=self.pod.metadata.name, error=str(error))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

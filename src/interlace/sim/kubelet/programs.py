@@ -1,0 +1,158 @@
+"""Our own programs on a hollow node: what the machine offers them, and running them.
+
+``equip`` writes what a real machine has (driver root with simulated ``nvidia-imex``,
+``/proc/devices``, boot id); ``run`` starts a component the way its Pod says, in this process
+or, for tests that kill, in one of its own. Either way the code is the one that runs in a
+cluster; only paths and NVML are replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from interlace.sim.kubelet.container import ContainerRecord, translate
+
+if TYPE_CHECKING:
+    from interlace.sim.kubelet.node import HollowNode
+
+PROC_DEVICES = """Character devices:
+  1 mem
+195 nvidia
+234 nvidia-caps
+235 nvidia-caps-imex-channels
+
+Block devices:
+  7 loop
+"""
+_Settings = TypeVar("_Settings")
+
+
+class ProgramFailedError(Exception):
+    """A program of ours that ran as a process of its own ended with an error."""
+
+
+class Programs:
+    """Runs components for all nodes of one simulated cluster."""
+
+    def __init__(self, *, imex_start: float = 0.05, separate: frozenset[str] = frozenset()) -> None:
+        self.imex_start = imex_start
+        """Seconds that the simulated ``nvidia-imex`` takes to be READY."""
+        self.separate = separate
+        self.processes: dict[tuple[str, str], int] = {}
+        """(node, component) to process id, for those that run separately."""
+
+    def equip(self, node: HollowNode) -> None:
+        """Lay out the machine's files."""
+        from interlace.sim.imex import install  # noqa: PLC0415  only machines with GPUs need it
+
+        root = node.tray.root
+        (root / "proc/sys/kernel/random").mkdir(parents=True, exist_ok=True)
+        (root / "proc/sys/kernel/random/boot_id").write_text(node.boot_id + "\n")
+        (root / "proc/devices").write_text(PROC_DEVICES)
+        hosts = root / "etc/hosts"
+        if not hosts.exists():
+            hosts.write_text(f"127.0.0.1\tlocalhost\n{node.tray.address}\t{node.tray.name}\n")
+        if node.tray.gpus:
+            install(root, hosts_file=hosts, faults=root / "etc/imex-faults.json", start_delay=self.imex_start)
+
+    async def run(self, record: ContainerRecord, *, node: HollowNode) -> None:
+        """Run one component until it ends or is cancelled (SIGTERM; SIGKILL after the grace period)."""
+        if record.component in self.separate:
+            await self._run_separately(record, node=node)
+        else:
+            await run_component(record, root=node.tray.root, clique=node.tray.clique, gpus=node.tray.gpus)
+
+    async def _run_separately(self, record: ContainerRecord, *, node: HollowNode) -> None:
+        root = node.tray.root
+        spec = root / "run" / f"{record.component}.json"
+        spec.write_bytes(
+            msgspec.json.encode(
+                {"record": record, "root": str(root), "clique": node.tray.clique, "gpus": node.tray.gpus},
+                enc_hook=str,
+            )
+        )
+        log = root / "var/log" / f"{record.component}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as out:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "interlace.sim.kubelet.child",
+                str(spec),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+        key = (node.tray.name, record.component)
+        self.processes[key] = process.pid
+        try:
+            code = await process.wait()
+        finally:
+            self.processes.pop(key, None)
+            if process.returncode is None:
+                await _end(process, grace=node.settings.stop_grace)
+        if code != 0:
+            message = f"{record.component} ended with status {code}, see {log}"
+            raise ProgramFailedError(message)
+
+
+async def _end(process: asyncio.subprocess.Process, *, grace: float) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def run_component(record: ContainerRecord, *, root: Path, clique: str, gpus: int) -> None:
+    """Run the component of ``record`` in this process until it ends or is cancelled."""
+    from interlace.kube.config import in_cluster  # noqa: PLC0415  one component needs not all of these
+
+    argv = record.command[3:]
+    match record.component:
+        case "agent":
+            from interlace.node import agent  # noqa: PLC0415
+            from interlace.node.settings import AgentSettings  # noqa: PLC0415
+            from interlace.sim.kubelet.facts import SimulatedFacts  # noqa: PLC0415
+
+            settings = localize(AgentSettings.parse(argv, record.env), record.mounts, root=root)
+            await agent.serve(settings, config=in_cluster(record.env), facts=SimulatedFacts(clique=clique, gpus=gpus))
+        case "imex-host":
+            from interlace.imex import host  # noqa: PLC0415
+
+            await host.serve(localize(host.HostSettings.parse(argv, record.env), record.mounts, root=root))
+        case "controller":
+            from interlace.domains import controller  # noqa: PLC0415
+
+            await controller.serve(
+                controller.ControllerSettings.parse(argv, record.env), config=in_cluster(record.env)
+            )
+        case unknown:
+            message = f"interlace serve {unknown}: no such component"
+            raise ProgramFailedError(message)
+
+
+def localize(settings: _Settings, mounts: Mapping[str, Path], *, root: Path) -> _Settings:
+    """``settings`` with every path moved from the container's view to this computer's.
+
+    What no mount covers belongs to the container alone and moves below the machine's root too.
+    """
+    changes: dict[str, Any] = {}
+    for field in settings.__struct_fields__:  # type: ignore[attr-defined]
+        value = getattr(settings, field)
+        if isinstance(value, Path) and value.is_absolute() and root not in value.parents:
+            moved = translate(value, mounts)
+            changes[field] = moved if moved != value else root / str(value).lstrip("/")
+    return msgspec.structs.replace(settings, **changes)  # type: ignore[type-var]
+
