@@ -1,0 +1,169 @@
+"""The claims prepared on this node, kept across restarts of the agent.
+
+One JSON file ``{"version":1,"sha256":...,"body":{...}}``. The checksum is over the bytes of ``body`` as
+they stand in the file, so a field added later never makes an old file look damaged. Written by
+rename, with fsync of file and folder, in a thread; writers that come meanwhile share the next write.
+A file of another boot of the node counts as empty: devices do not outlive a boot. A damaged file is
+set aside and the claims are read back from the CDI folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from interlace.node.cdi import PreparedClaim, found_specs
+from interlace.node.errors import StateError
+from interlace.node.files import in_thread, write_whole
+
+VERSION = 1
+FILE_NAME = "checkpoint.json"
+_log = structlog.get_logger(__name__)
+
+
+class _Body(msgspec.Struct, frozen=True, kw_only=True):
+    boot_id: str
+    claims: tuple[PreparedClaim, ...]
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    sha256: str
+    body: msgspec.Raw
+
+
+class Damaged(Exception):
+    """The bytes are not a checkpoint that we wrote; the message says why."""
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``Checkpoint.load`` found; ``remark`` is empty where there is nothing to tell."""
+
+    remark: str = ""
+    """One sentence on what was decided: another boot, a damaged file."""
+    damaged: bool = False
+
+
+def encode(claims: Iterator[PreparedClaim] | list[PreparedClaim], *, boot_id: str) -> bytes:
+    """The bytes of the file."""
+    body = msgspec.json.encode(_Body(boot_id=boot_id, claims=tuple(claims)))
+    return msgspec.json.encode(_File(version=VERSION, sha256=hashlib.sha256(body).hexdigest(), body=msgspec.Raw(body)))
+
+
+def decode(content: bytes) -> tuple[str, list[PreparedClaim]]:
+    """Boot id and claims from the bytes of the file. Raises ``Damaged``."""
+    try:
+        file = msgspec.json.decode(content, type=_File)
+    except ValueError as error:
+        raise Damaged(f"it is not a checkpoint ({error})") from None
+    if file.version != VERSION:
+        raise Damaged(f"its version is {file.version} and this agent reads version {VERSION}")
+    body = bytes(file.body)
+    if hashlib.sha256(body).hexdigest() != file.sha256:
+        raise Damaged("its checksum does not match its content")
+    try:
+        decoded = msgspec.json.decode(body, type=_Body)
+    except ValueError as error:
+        raise Damaged(f"its body cannot be read ({error})") from None
+    return decoded.boot_id, list(decoded.claims)
+
+
+class Checkpoint:
+    """The claims in memory and in the file. Not for two processes: the agent holds a lock beside it."""
+
+    def __init__(self, folder: Path, *, boot_id: str) -> None:
+        self.path = folder / FILE_NAME
+        self._boot_id = boot_id
+        self._claims: dict[str, PreparedClaim] = {}
+        self._lock = asyncio.Lock()
+        self._wanted = 0
+        self._written = 0
+
+    def load(self, *, cdi_root: Path) -> Loaded:
+        """Read the file; call once, before anything else. Raises ``StateError`` if it cannot be opened.
+
+        A damaged file is renamed to ``checkpoint.json.damaged-<unix time>``; then every claim whose CDI
+        spec says whose it is counts as prepared. Claims of nodes without a fabric have no spec; they are
+        forgotten, which costs nothing: Unprepare accepts an unknown claim.
+        """
+        try:
+            boot_id, claims = decode(self.path.read_bytes())
+        except FileNotFoundError:
+            return Loaded()
+        except OSError as error:
+            raise StateError(f"{self.path} cannot be read: {error.strerror}.") from error
+        except Damaged as damage:
+            return self._rebuild(str(damage), cdi_root=cdi_root)
+        if boot_id != self._boot_id:
+            return Loaded(remark=f"{self.path} is of an earlier boot of this node: its {len(claims)} claims are void.")
+        self._claims = {claim.claim.uid: claim for claim in claims}
+        return Loaded()
+
+    def _rebuild(self, cause: str, *, cdi_root: Path) -> Loaded:
+        aside = self.path.with_name(f"{FILE_NAME}.damaged-{int(time.time())}")
+        try:
+            self.path.replace(aside)
+        except OSError as error:
+            raise StateError(f"{self.path} is damaged ({cause}) and cannot be renamed: {error.strerror}.") from error
+        self._claims = {uid: prepared for uid, prepared in found_specs(cdi_root) if prepared is not None}
+        return Loaded(
+            damaged=True,
+            remark=f"{self.path} is damaged: {cause}; it was kept as {aside.name}, and {len(self._claims)} claims "
+            f"were read back from {cdi_root}.",
+        )
+
+    def get(self, uid: str) -> PreparedClaim | None:
+        """The claim, begun or completed."""
+        return self._claims.get(uid)
+
+    def __iter__(self) -> Iterator[PreparedClaim]:
+        return iter(list(self._claims.values()))
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    async def put(self, prepared: PreparedClaim) -> None:
+        """Add or replace a claim; returns once it is on the disk. On failure memory is as before: ``StateError``."""
+        uid = prepared.claim.uid
+        before = self._claims.get(uid)
+        self._claims[uid] = prepared
+        try:
+            await self._commit()
+        except StateError:
+            if before is None:
+                del self._claims[uid]
+            else:
+                self._claims[uid] = before
+            raise
+
+    async def drop(self, uid: str) -> None:
+        """Forget a claim; returns once that is on the disk. On failure it is still known: ``StateError``."""
+        before = self._claims.pop(uid, None)
+        if before is None:
+            return
+        try:
+            await self._commit()
+        except StateError:
+            self._claims.setdefault(uid, before)
+            raise
+
+    async def _commit(self) -> None:
+        self._wanted += 1
+        mine = self._wanted
+        async with self._lock:
+            if self._written >= mine:
+                return
+            batch = self._wanted
+            content = encode(list(self._claims.values()), boot_id=self._boot_id)
+            try:
+                await in_thread(lambda: write_whole(self.path, content, sync=True, mode=0o600))
+            except OSError as error:
+                raise StateError(f"{self.path} cannot be written: {error.strerror}.") from error
+            self._written = batch
+            _log.debug("checkpoint written", claims=len(self._claims))

@@ -1,0 +1,1 @@
+"""Generated messages of the kubelet protocols; ``README.md`` says how they were made."""
