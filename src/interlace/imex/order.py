@@ -86,7 +86,7 @@ class Refusal(msgspec.Struct, tag="error", frozen=True, kw_only=True):
 
     version: int = VERSION
     message: str
-    supported: list[int] = list(VERSIONS)
+    supported: list[int] = msgspec.field(default_factory=lambda: list(VERSIONS))
     """Versions that the sender speaks."""
 
 
