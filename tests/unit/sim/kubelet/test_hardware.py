@@ -1,0 +1,25 @@
+"""Simulated machines and their loopback networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interlace.sim.kubelet.hardware import build_trays, claim_networks
+
+
+def test_two_clusters_at_once_never_share_a_network() -> None:
+    with claim_networks(300) as first, claim_networks(300) as second:
+        assert len(set(first)) == len(set(second)) == 300
+        assert not set(first) & set(second)
+
+
+def test_trays_fill_one_partition_after_the_other(tmp_path: Path) -> None:
+    trays = build_trays([f"127.20.{i}" for i in range(36)], root=tmp_path)
+    cliques = [tray.clique for tray in trays]
+    assert len(set(cliques[:18])) == len(set(cliques[18:])) == 1
+    assert cliques[0].rpartition(".")[0] == cliques[35].rpartition(".")[0]
+    assert [cliques[0].rpartition(".")[2], cliques[35].rpartition(".")[2]] == ["0", "1"]
+
+
+def test_trays_without_a_fabric_have_no_partition(tmp_path: Path) -> None:
+    assert {tray.clique for tray in build_trays(["127.20.1"], root=tmp_path, fabric=False)} == {""}
