@@ -1,0 +1,56 @@
+"""When a changed node map is written, and when a changed status.
+
+IMEX reloads a map at most every 5 s, so a map that is written while claims still come in costs the
+late ones seconds. A change is therefore written as soon as no claim of the domain waits for
+allocation and nothing more has changed for ``SETTLE``, and in any case ``LIMIT`` after the first
+change. Nodes that only leave are in no hurry: they wait for the limit, so that a job that ends
+costs few writes. Status follows at most once in ``STATUS_INTERVAL``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+SETTLE = 0.03
+"""Seconds without a further change."""
+LIMIT = 0.3
+"""Seconds from the first change to the write, at the latest."""
+STATUS_INTERVAL = 1.0
+"""Seconds between two writes of one status."""
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that is not written yet."""
+
+    what: Any
+    """The state to be written, compared by ``==``."""
+    since: float
+    """When what is written stopped being what is wanted."""
+    last: float
+    """When what is wanted changed last."""
+
+
+def observe(pending: Pending | None, *, wanted: Any, now: float) -> Pending:
+    """Note at ``now`` that ``wanted`` differs from what is written."""
+    if pending is None:
+        return Pending(what=wanted, since=now, last=now)
+    if pending.what == wanted:
+        return pending
+    return Pending(what=wanted, since=pending.since, last=now)
+
+
+def map_due_in(pending: Pending, *, waiting: bool, grows: bool, now: float) -> float:
+    """Seconds until the node map is written, 0 for now.
+
+    ``waiting``: a claim of the domain is not allocated. ``grows``: a node comes or an address changes.
+    """
+    limit = pending.since + LIMIT
+    at = limit if waiting or not grows else min(limit, pending.last + SETTLE)
+    return max(0.0, at - now)
+
+
+def status_due_in(*, written_at: float | None, now: float) -> float:
+    """Seconds until a changed status may be written, 0 for now; ``written_at`` is the last write, if any."""
+    return 0.0 if written_at is None else max(0.0, written_at + STATUS_INTERVAL - now)

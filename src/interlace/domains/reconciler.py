@@ -1,0 +1,329 @@
+"""One pass over one domain: from what is known to the writes that are missing.
+
+A pass reads caches only and writes only what differs, so passing again is free. Order of birth:
+finalizer, template, cliques, status. Order of death: template, cliques, finalizer; it does not wait
+for Pods, whose claims keep their nodes from other domains until they end. Cliques and finalizers
+are written against the version that was read: a controller that has lost its Lease without knowing
+gets a conflict and changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from interlace.api.computedomain import FINALIZER, ComputeDomain, ComputeDomainClique, ComputeDomainStatus
+from interlace.api.core import ObjectReference
+from interlace.api.meta import Condition
+from interlace.api.resource import ResourceClaimTemplate
+from interlace.domains import announce, cliques, conditions, debounce, status
+from interlace.domains.cliques import Draft, Plan
+from interlace.domains.membership import Membership, membership, pods_of
+from interlace.domains.metrics import Metrics
+from interlace.domains.places import Place
+from interlace.domains.reasons import DomainReason, WaitReason
+from interlace.domains.settings import ControllerSettings
+from interlace.domains.sources import DOMAIN, UID, Sources
+from interlace.domains.template import template
+from interlace.domains.waiting import Patience, Wait, waits
+from interlace.kube.client import Client
+from interlace.kube.errors import AlreadyExists, BadRequest, Invalid, NotFound
+from interlace.kube.events import Recorder
+
+TEMPLATE_RETRY: Final = 15.0
+"""Seconds until a template that was refused is tried again."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Memo(msgspec.Struct):
+    """What is remembered of a domain between passes; losing it costs at most one extra write or event."""
+
+    patience: Patience = msgspec.field(default_factory=Patience)
+    pending: debounce.Pending | None = None
+    status_at: float | None = None
+    refused: Condition | None = None
+    refused_until: float = 0.0
+    waits: list[Wait] = []
+    forming_since: float | None = None
+
+
+class Reconciler:
+    """The passes over all domains during one term of leadership."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        sources: Sources,
+        settings: ControllerSettings,
+        recorder: Recorder,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._sources = sources
+        self._settings = settings
+        self._recorder = recorder
+        self._metrics = metrics
+        self._clock = clock
+        self._memos: dict[str, Memo] = {}
+
+    def waiting(self) -> list[WaitReason]:
+        """One reason for each claim that waits, for metrics."""
+        return [wait.reason for memo in self._memos.values() for wait in memo.waits]
+
+    async def reconcile(self, uid: str) -> float | None:
+        """Pass over the domain; seconds until the next pass that no change will cause, None for none."""
+        domain = next(iter(self._sources.domains.by(UID, uid)), None)
+        try:
+            if domain is None:
+                self._memos.pop(uid, None)
+                await self._sweep(uid)
+                return None
+            if domain.metadata.deletion_timestamp is not None:
+                self._memos.pop(uid, None)
+                await self._tear_down(domain)
+                return None
+            return await self._keep(domain, self._memos.setdefault(uid, Memo()))
+        except NotFound as error:
+            # Deleted while we passed: the watch will tell.
+            _log.debug("gone", domain=uid, error=str(error))
+            return None
+
+    async def _keep(self, domain: ComputeDomain, memo: Memo) -> float | None:
+        uid = domain.metadata.uid
+        again: list[float | None] = []
+        if domain.spec is None:
+            template_state = conditions.template_ready(DomainReason.NO_SPEC, name="", namespace="")
+        else:
+            if FINALIZER not in domain.metadata.finalizers:
+                domain = await self._set_finalizers(domain, [*domain.metadata.finalizers, FINALIZER])
+            template_state = await self._keep_template(domain, memo)
+            if memo.refused is not None:
+                again.append(memo.refused_until - self._clock())
+        claims = membership(self._sources.claims_of(uid), namespace=domain.metadata.namespace)
+        places = {node: self._sources.place(node) for node in claims.members}
+        plan = cliques.plan(
+            claims.members, places=places, current=self._cliques_of(uid), slots=self._settings.max_nodes
+        )
+        again.append(await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo))
+        again.append(await self._keep_status(domain, claims, plan, places, template_state, memo))
+        times = [seconds for seconds in again if seconds is not None]
+        return max(0.0, min(times)) if times else None
+
+    def _cliques_of(self, uid: str) -> dict[str, ComputeDomainClique]:
+        return {cliques.clique_id(clique): clique for clique in self._sources.cliques.by(DOMAIN, uid)}
+
+    async def _set_finalizers(self, domain: ComputeDomain, finalizers: list[str]) -> ComputeDomain:
+        meta = domain.metadata
+        patch = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers}}
+        written = await self._client.merge_patch(ComputeDomain, meta.name, patch, namespace=meta.namespace)
+        self._sources.domains.wrote(written)
+        return written
+
+    async def _keep_template(self, domain: ComputeDomain, memo: Memo) -> Condition:
+        meta, spec = domain.metadata, domain.spec
+        if spec is None:
+            raise TypeError("a domain without spec has no template")
+        name = spec.channel.resource_claim_template.name
+        mine = self._sources.templates.by(DOMAIN, meta.uid)
+        for old in mine:
+            if old.metadata.deletion_timestamp is not None:
+                # Somebody deleted it: let it go, then make it again.
+                await self._release_template(old)
+                return conditions.template_ready(DomainReason.TEMPLATE_PENDING, name=name, namespace=meta.namespace)
+        if any(t.metadata.name == name and t.metadata.namespace == meta.namespace for t in mine):
+            memo.refused = None
+            return conditions.template_ready(DomainReason.TEMPLATE_CREATED, name=name, namespace=meta.namespace)
+        if memo.refused is not None and self._clock() < memo.refused_until:
+            return memo.refused
+        memo.refused = None
+        try:
+            written = await self._client.create(
+                ResourceClaimTemplate, template(domain, spec=spec), namespace=meta.namespace
+            )
+        except AlreadyExists:
+            memo.refused = conditions.template_ready(
+                DomainReason.TEMPLATE_NAME_TAKEN,
+                name=name,
+                namespace=meta.namespace,
+                holder=self._holder_of(name, namespace=meta.namespace),
+            )
+        except (Invalid, BadRequest) as error:
+            memo.refused = conditions.template_ready(
+                DomainReason.TEMPLATE_INVALID, name=name, namespace=meta.namespace, message=error.message
+            )
+        else:
+            self._sources.templates.wrote(written)
+            return conditions.template_ready(DomainReason.TEMPLATE_CREATED, name=name, namespace=meta.namespace)
+        memo.refused_until = self._clock() + TEMPLATE_RETRY
+        return memo.refused
+
+    def _holder_of(self, name: str, *, namespace: str) -> str:
+        """Whose the template is, if it is one of another domain."""
+        taken = self._sources.templates.get(name, namespace)
+        if taken is None:
+            return ""
+        for uid in taken.metadata.labels.values():
+            for domain in self._sources.domains.by(UID, uid):
+                return f"ComputeDomain {domain.metadata.namespace}/{domain.metadata.name}"
+        return ""
+
+    async def _release_template(self, old: ResourceClaimTemplate) -> None:
+        """Delete a template of ours if it is not being deleted, and take our finalizer off it."""
+        meta = old.metadata
+        try:
+            if meta.deletion_timestamp is None:
+                await self._client.delete(ResourceClaimTemplate, meta.name, namespace=meta.namespace, uid=meta.uid)
+            if FINALIZER in meta.finalizers:
+                rest = [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]
+                await self._client.merge_patch(
+                    ResourceClaimTemplate,
+                    meta.name,
+                    {"metadata": {"uid": meta.uid, "finalizers": rest}},
+                    namespace=meta.namespace,
+                )
+        except NotFound:
+            pass
+        self._sources.templates.deleted(old)
+
+    async def _keep_cliques(self, domain: ComputeDomain, plan: Plan, *, waiting: bool, memo: Memo) -> float | None:
+        current = self._cliques_of(domain.metadata.uid)
+        drafts = {clique: draft for clique, draft in plan.drafts.items() if cliques.changed(draft, current.get(clique))}
+        if not drafts:
+            memo.pending = None
+            return None
+        now = self._clock()
+        memo.pending = debounce.observe(memo.pending, wanted=drafts, now=now)
+        grows = any(cliques.grows(draft, current.get(clique)) for clique, draft in drafts.items())
+        if (due := debounce.map_due_in(memo.pending, waiting=waiting, grows=grows, now=now)) > 0:
+            return due
+        memo.pending = None
+        for clique, draft in drafts.items():
+            await self._write_clique(domain, draft, current=current.get(clique))
+        return None
+
+    async def _write_clique(self, domain: ComputeDomain, draft: Draft, *, current: ComputeDomainClique | None) -> None:
+        namespace = self._settings.namespace
+        if current is not None and not draft.rows:
+            await self._delete_clique(current)
+            return
+        body = cliques.body(draft, domain=domain, namespace=namespace, current=current)
+        if current is None:
+            operation = "create"
+            written = await self._client.create(ComputeDomainClique, body, namespace=namespace)
+        else:
+            operation = "replace"
+            written = await self._client.replace(ComputeDomainClique, current.metadata.name, body, namespace=namespace)
+        self._sources.cliques.wrote(written)
+        self._metrics.clique_writes.labels(operation).inc()
+        _log.info("clique written", domain=domain.metadata.uid, clique=draft.clique, nodes=len(draft.rows))
+
+    async def _delete_clique(self, clique: ComputeDomainClique) -> None:
+        meta = clique.metadata
+        try:
+            await self._client.delete(ComputeDomainClique, meta.name, namespace=meta.namespace, uid=meta.uid)
+        except NotFound:
+            pass
+        self._sources.cliques.deleted(clique)
+        self._metrics.clique_writes.labels("delete").inc()
+
+    async def _keep_status(
+        self,
+        domain: ComputeDomain,
+        claims: Membership,
+        plan: Plan,
+        places: Mapping[str, Place],
+        template_state: Condition,
+        memo: Memo,
+    ) -> float | None:
+        meta, now = domain.metadata, self._clock()
+        nodes = status.node_rows(
+            claims.members,
+            cliques=self._cliques_of(meta.uid).values(),
+            fabricless=plan.fabricless,
+            places=places,
+        )
+        memo.waits = waits(claims, plan=plan, nodes=nodes, domain=f"{meta.namespace}/{meta.name}")
+        self._tell_pods(memo, now=now)
+        if memo.waits and memo.forming_since is None:
+            memo.forming_since = now
+        before = domain.status or ComputeDomainStatus()
+        found = [
+            conditions.ready(nodes, spec=domain.spec, template=template_state, waits=memo.waits),
+            template_state,
+            conditions.within_one_clique(nodes),
+            conditions.peers_connected(claims.members),
+        ]
+        wanted = ComputeDomainStatus(
+            status=status.overall(nodes, num_nodes=domain.spec.num_nodes if domain.spec else 0),
+            nodes=nodes,
+            ready_nodes=status.ready_of(nodes),
+            conditions=conditions.stamp(found, before=before.conditions, generation=meta.generation, now=_timestamp()),
+        )
+        next_told = memo.patience.next_in(now=now)
+        if wanted == domain.status:
+            return next_told
+        if (due := debounce.status_due_in(written_at=memo.status_at, now=now)) > 0:
+            return due if next_told is None else min(due, next_told)
+        memo.status_at = now
+        await self._write_status(domain, wanted)
+        for event in announce.announcements(domain.status, wanted):
+            self._recorder.event(_reference(domain), reason=event.reason, message=event.message, warning=event.warning)
+        if not memo.waits and memo.forming_since is not None:
+            if nodes:
+                self._metrics.formation.observe(now - memo.forming_since)
+            memo.forming_since = None
+        return next_told
+
+    async def _write_status(self, domain: ComputeDomain, wanted: ComputeDomainStatus) -> None:
+        meta = domain.metadata
+        patch: dict[str, Any] = {"metadata": {"uid": meta.uid}, "status": wanted}
+        try:
+            written = await self._client.merge_patch(
+                ComputeDomain, meta.name, patch, namespace=meta.namespace, subresource="status"
+            )
+        except Invalid as error:
+            if domain.spec is not None:
+                raise
+            # A stored object without spec may no longer be written at all; the event has to do.
+            _log.warning("status refused", domain=meta.uid, error=str(error))
+            return
+        self._sources.domains.wrote(written)
+        self._metrics.status_writes.inc()
+
+    def _tell_pods(self, memo: Memo, *, now: float) -> None:
+        for wait in memo.patience.due(memo.waits, now=now):
+            for pod in pods_of(wait.claim):
+                self._recorder.event(pod, reason=str(wait.reason), message=wait.message, warning=True)
+
+    async def _tear_down(self, domain: ComputeDomain) -> None:
+        await self._sweep(domain.metadata.uid)
+        if FINALIZER in domain.metadata.finalizers:
+            rest = [finalizer for finalizer in domain.metadata.finalizers if finalizer != FINALIZER]
+            await self._set_finalizers(domain, rest)
+            _log.info("domain removed", domain=domain.metadata.uid)
+
+    async def _sweep(self, uid: str) -> None:
+        """Remove what carries the domain's label."""
+        for old in self._sources.templates.by(DOMAIN, uid):
+            await self._release_template(old)
+        for clique in self._sources.cliques.by(DOMAIN, uid):
+            await self._delete_clique(clique)
+
+
+def _reference(domain: ComputeDomain) -> ObjectReference:
+    resource, meta = ComputeDomain.resource, domain.metadata
+    return ObjectReference(
+        api_version=resource.api_version, kind=resource.kind, namespace=meta.namespace, name=meta.name, uid=meta.uid
+    )
+
+
+def _timestamp() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,121 @@
+"""All that the controller watches, and which domains a change concerns.
+
+Six watches, each as narrow as the API allows: ComputeDomains; claims and templates that carry the
+domain label; cliques and imex-host Pods of our namespace; ResourceSlices of our driver. No Nodes
+and no Pods of users. A key is the uid of a domain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, ComputeDomain, ComputeDomainClique
+from interlace.api.core import ObjectReference, Pod
+from interlace.api.meta import Object
+from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from interlace.domains.latest import Latest
+from interlace.domains.membership import node_of
+from interlace.domains.places import Place, place
+from interlace.domains.retry import pods_to_touch
+from interlace.domains.template import SELECTOR
+from interlace.kube.client import Client
+from interlace.kube.informer import Informer
+
+HOST_SELECTOR = "app.kubernetes.io/component=imex-host"
+"""Labels of imex-host Pods."""
+
+UID = "uid"
+DOMAIN = "domain"
+NODE = "node"
+
+
+def _uid(obj: Object) -> Iterable[str]:
+    return (obj.metadata.uid,)
+
+
+def _domain(obj: Object) -> Iterable[str]:
+    uid = obj.metadata.labels.get(DOMAIN_LABEL)
+    return (uid,) if uid else ()
+
+
+def _claim_node(claim: ResourceClaim) -> Iterable[str]:
+    node = node_of(claim)
+    return (node,) if node else ()
+
+
+def _slice_node(slice_: ResourceSlice) -> Iterable[str]:
+    return (slice_.spec.node_name,) if slice_.spec.node_name else ()
+
+
+def _pod_node(pod: Pod) -> Iterable[str]:
+    return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+class Sources:
+    """The caches of one term of leadership; ``changed`` and ``touch`` are called synchronously."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        changed: Callable[[str], None],
+        touch: Callable[[ObjectReference], None],
+    ) -> None:
+        self._changed = changed
+        self._touch = touch
+        domains = Informer(client, ComputeDomain, indexes={UID: _uid})
+        cliques = Informer(client, ComputeDomainClique, namespace=namespace, indexes={DOMAIN: _domain})
+        templates = Informer(client, ResourceClaimTemplate, labels=SELECTOR, indexes={DOMAIN: _domain})
+        self._claims = Informer(
+            client, ResourceClaim, labels=DOMAIN_LABEL, indexes={DOMAIN: _domain, NODE: _claim_node}
+        )
+        self._slices = Informer(client, ResourceSlice, fields=f"spec.driver={DRIVER}", indexes={NODE: _slice_node})
+        self._hosts = Informer(client, Pod, namespace=namespace, labels=HOST_SELECTOR, indexes={NODE: _pod_node})
+        self.domains = Latest(domains, indexes={UID: _uid})
+        self.cliques = Latest(cliques, indexes={DOMAIN: _domain})
+        self.templates = Latest(templates, indexes={DOMAIN: _domain})
+        self._informers = (domains, cliques, templates, self._claims, self._slices, self._hosts)
+        domains.on_change(lambda old, new: self._tell(old, new, _uid))
+        cliques.on_change(lambda old, new: self._tell(old, new, _domain))
+        templates.on_change(lambda old, new: self._tell(old, new, _domain))
+        self._claims.on_change(self._claim_changed)
+        self._slices.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_slice_node(obj))))
+        self._hosts.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_pod_node(obj))))
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers:
+                group.create_task(informer.run())
+
+    async def synced(self) -> None:
+        """Wait until every cache has had its first full list."""
+        for informer in self._informers:
+            await informer.synced()
+
+    def keys(self) -> set[str]:
+        """Domains that exist, and those that something of ours still names."""
+        named = [*self.cliques, *self.templates]
+        return {domain.metadata.uid for domain in self.domains} | {uid for obj in named for uid in _domain(obj)}
+
+    def claims_of(self, uid: str) -> list[ResourceClaim]:
+        """Claims that carry the label of the domain, in any namespace."""
+        return self._claims.by(DOMAIN, uid)
+
+    def place(self, node: str) -> Place:
+        """What is known of a node."""
+        return place(slices=self._slices.by(NODE, node), hosts=self._hosts.by(NODE, node))
+
+    def _domains_on(self, nodes: Iterable[str]) -> Iterable[str]:
+        return {uid for node in nodes for claim in self._claims.by(NODE, node) for uid in _domain(claim)}
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        self._tell(old, new, _domain)
+        for pod in pods_to_touch(old, new):
+            self._touch(pod)
+
+    def _tell[T](self, old: T | None, new: T | None, keys: Callable[[T], Iterable[str]]) -> None:
+        for uid in {uid for obj in (old, new) if obj is not None for uid in keys(obj)}:
+            self._changed(uid)
