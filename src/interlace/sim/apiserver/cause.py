@@ -107,19 +107,3 @@ def summary(causes: Iterable[Cause]) -> str:
     """The causes in one line: alone as it is, several in brackets, equal ones once."""
     texts = list(dict.fromkeys(str(c) for c in causes))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-
-
-def invalid_status(*, group: str, kind: str, name: str, causes: Sequence[Cause]) -> dict[str, Any]:
-    """The ``Status`` (code 422) of an object that failed validation."""
-    qualified = f"{kind}.{group}" if group else kind
-    details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": f"{qualified} {quote(name)} is invalid: {summary(causes)}",
-        "reason": "Invalid",
-        "details": {k: v for k, v in details.items() if v} | {"causes": [c.wire() for c in causes]},
-        "code": 422,
-    }

@@ -74,7 +74,7 @@ class Authorizer:
         return self.refusal(user, request) is None
 
     def refusal(self, user: UserInfo, request: Request) -> str | None:
-        """None if allowed, else the message of the 403, for example ``pods is forbidden: User ...``."""
+        """None if allowed, else why not: ``User "x" cannot get resource "pods" ...``, without what is forbidden."""
         if any(_allows(rule, request) for rule in self._rules(user, request.namespace)):
             return None
         if NODES_GROUP in user.groups and user.username.startswith(NODE_PREFIX) and request.resource:
@@ -89,8 +89,8 @@ class Authorizer:
                 name=request.name,
                 fields=request.fields,
             )
-            return None if reason is None else forbidden_message(user, request, reason=reason)
-        return forbidden_message(user, request)
+            return None if reason is None else _why(user, request, reason)
+        return _why(user, request)
 
     def _rules(self, user: UserInfo, namespace: str) -> Iterator[dict[str, Any]]:
         yield from _default_rules(user)
@@ -158,33 +158,21 @@ def _path_matches(url: str, path: str) -> bool:
     return url in {"*", path} or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
-def forbidden_message(user: UserInfo, request: Request, *, reason: str = "") -> str:
-    """The message of a 403."""
+def _why(user: UserInfo, request: Request, reason: str = "") -> str:
     if not request.resource:
         text = f"User {quote(user.username)} cannot {request.verb} path {quote(request.path)}"
-        head = "forbidden"
     else:
         scope = f"in the namespace {quote(request.namespace)}" if request.namespace else "at the cluster scope"
         text = (
             f"User {quote(user.username)} cannot {request.verb} resource {quote(request.combined)} "
             f"in API group {quote(request.group)} {scope}"
         )
-        qualified = f"{request.resource}.{request.group}" if request.group else request.resource
-        head = f"{qualified} {quote(request.name)} is forbidden" if request.name else f"{qualified} is forbidden"
     text = text.translate(_HTML)
-    return f"{head}: {text}: {reason}" if reason else f"{head}: {text}"
+    return f"{text}: {reason}" if reason else text
 
 
-def forbidden_status(request: Request, message: str) -> dict[str, Any]:
-    """The ``Status`` (code 403) with a message of ``Authorizer.refusal``."""
-    details = {"name": request.name, "group": request.group, "kind": request.resource}
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": "Forbidden",
-        "details": {k: v for k, v in details.items() if v},
-        "code": 403,
-    }
+def forbidden_message(user: UserInfo, request: Request) -> str:
+    """The whole message of a 403 on a resource: what is forbidden, and why."""
+    qualified = f"{request.resource}.{request.group}" if request.group else request.resource
+    head = f"{qualified} {quote(request.name)}" if request.name else qualified
+    return f"{head} is forbidden: {_why(user, request)}"
