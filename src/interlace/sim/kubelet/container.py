@@ -25,6 +25,8 @@ class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     command: tuple[str, ...]
     env: dict[str, str]
+    address: str = ""
+    """Of the pod."""
     devices: tuple[str, ...] = ()
     """Device nodes from CDI, as the container would list them."""
     mounts: dict[str, Path] = {}
@@ -73,6 +75,7 @@ def describe(
         image=container.get("image", ""),
         command=tuple(_expand(word, env) for word in words),
         env=env,
+        address=pod_ip,
         devices=edits.device_nodes if uses_claim else (),
         mounts=mounts,
     )

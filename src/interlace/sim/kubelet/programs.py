@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -126,33 +125,35 @@ async def run_component(record: ContainerRecord, *, root: Path, clique: str, gpu
             from interlace.node.settings import AgentSettings  # noqa: PLC0415
             from interlace.sim.kubelet.facts import SimulatedFacts  # noqa: PLC0415
 
-            settings = localize(AgentSettings.parse(argv, record.env), record.mounts, root=root)
+            settings = localize(AgentSettings.parse(argv, record.env), record, root=root)
             await agent.serve(settings, config=in_cluster(record.env), facts=SimulatedFacts(clique=clique, gpus=gpus))
         case "imex-host":
             from interlace.imex import host  # noqa: PLC0415
 
-            await host.serve(localize(host.HostSettings.parse(argv, record.env), record.mounts, root=root))
+            await host.serve(localize(host.HostSettings.parse(argv, record.env), record, root=root))
         case "controller":
             from interlace.domains import controller  # noqa: PLC0415
 
             await controller.serve(
-                controller.ControllerSettings.parse(argv, record.env), config=in_cluster(record.env)
+                localize(controller.ControllerSettings.parse(argv, record.env), record, root=root),
+                config=in_cluster(record.env),
             )
         case unknown:
             message = f"interlace serve {unknown}: no such component"
             raise ProgramFailedError(message)
 
 
-def localize(settings: _Settings, mounts: Mapping[str, Path], *, root: Path) -> _Settings:
-    """``settings`` with every path moved from the container's view to this computer's.
+def localize(settings: _Settings, record: ContainerRecord, *, root: Path) -> _Settings:
+    """``settings`` as they are without namespaces: paths of this computer, ports on the pod's own address.
 
-    What no mount covers belongs to the container alone and moves below the machine's root too.
+    A path that no mount covers belongs to the container alone and moves below the machine's root too.
     """
     changes: dict[str, Any] = {}
     for field in settings.__struct_fields__:  # type: ignore[attr-defined]
         value = getattr(settings, field)
         if isinstance(value, Path) and value.is_absolute() and root not in value.parents:
-            moved = translate(value, mounts)
+            moved = translate(value, record.mounts)
             changes[field] = moved if moved != value else root / str(value).lstrip("/")
+        elif field == "http_host":
+            changes[field] = record.address
     return msgspec.structs.replace(settings, **changes)  # type: ignore[type-var]
-
