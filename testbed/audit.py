@@ -6,7 +6,7 @@ started, since it ends much later or never, everything else when it was answered
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from pathlib import Path
 
 import msgspec
@@ -33,7 +33,7 @@ class _Status(msgspec.Struct, frozen=True):
 class _Event(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     stage: str
     verb: str
-    request_received_timestamp: datetime.datetime
+    request_received_timestamp: dt.datetime
     user: _User = _User()
     object_ref: _Reference | None = None
     response_status: _Status | None = None

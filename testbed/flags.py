@@ -40,7 +40,11 @@ class Settings:
     scheduler: bool = True
     controller_manager: bool = True
     client_qps: int | None = None
-    """Client rate of scheduler and controller manager, requests a second; burst is twice that."""
+    """Client rate of scheduler and controller manager, requests a second; burst is twice that.
+
+    At the platform's own rates (scheduler 50, controller manager 20) the controller manager needs 5 s to
+    make the ServiceAccounts of its controllers, before which no pod can be created; at 500, half a second.
+    """
     node_monitor_grace_period: float | None = None
     """Seconds without a renewed Lease after which a node is Unknown."""
     toleration_seconds: int | None = None

@@ -307,7 +307,7 @@ class ControlPlane:
 
 
 async def clear(state: Path) -> None:
-    """End what still runs from an earlier use of the folder ``state`` and remove what it left there; make the folder."""
+    """End what still runs from an earlier use of ``state`` and remove what it left there; make the folder."""
     for name in reversed(flags.COMPONENTS):
         if (leftover := process.find(name, state=state)) is not None:
             await leftover.stop(grace=0)

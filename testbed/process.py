@@ -54,7 +54,7 @@ class Process:
 
     def __init__(
         self, *, name: str, identity: Identity, pidfd: int, pidfile: Path, child: subprocess.Popen[bytes] | None
-    ):
+    ) -> None:
         self.name = name
         self.identity = identity
         self._pidfd = pidfd
