@@ -1,0 +1,1 @@
+"""Stand-in for kube-scheduler (simulated): pure decisions on snapshots, and the shell that writes them."""
