@@ -1,4 +1,4 @@
-"""Kinds of ``resource.k8s.io``: defaults and validation of what users and drivers write.
+"""Kinds of ``resource.k8s.io``: validation of what users and drivers write.
 
 The rules of Kubernetes 1.36 for the fields that our components, the scheduler and DRA drivers use.
 Invariant: the spec of a claim and of a template never changes, opaque parameters compared by bytes.
@@ -49,22 +49,6 @@ _ONE_OF_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is requir
 _NOT_A_REQUEST: Final = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
-
-
-def default_resource(kind: str, obj: Mapping[str, Any]) -> None:
-    """Fill in, in place, what the server fills in: allocation mode and count of device requests."""
-    spec = obj.get("spec") or {}
-    if kind == "ResourceClaimTemplate":
-        spec = spec.get("spec") or {}
-    elif kind != "ResourceClaim":
-        return
-    for request in (spec.get("devices") or {}).get("requests") or ():
-        for part in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-            if not part:
-                continue
-            part["allocationMode"] = part.get("allocationMode") or "ExactCount"
-            if part["allocationMode"] == "ExactCount" and not part.get("count"):
-                part["count"] = 1
 
 
 def validate_resource(kind: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
