@@ -38,6 +38,4 @@ class Metrics:
             registry=registry,
         )
         self.retries = Counter("interlace_queue_retries", "Keys put back after a failure", ["queue"], registry=registry)
-        self.events_dropped = Counter(
-            "interlace_events_dropped", "Events that were not written, by cause", ["cause"], registry=registry
-        )
+        self.events_dropped = Counter("interlace_events_dropped", "Events that were not written", registry=registry)
