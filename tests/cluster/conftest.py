@@ -63,7 +63,9 @@ async def clear(cluster: Cluster, namespace: str) -> None:
             if item.metadata.namespace == namespace
         ]
 
-    await cluster.signal.until("the end of the test's objects", lambda: not left(), within=WITHIN, instead=lambda: ", ".join(left()))
+    await cluster.signal.until(
+        "the end of the test's objects", lambda: not left(), within=WITHIN, instead=lambda: ", ".join(left())
+    )
 
 
 @pytest.fixture(scope="module", params=SERVERS)

@@ -137,9 +137,7 @@ async def _until_event(cluster: Cluster, namespace: str, *, about: str, saying: 
     found: list[str] = []
 
     async def told() -> bool:
-        found[:] = [
-            event.message for event in await events(cluster, namespace, about=about) if saying in event.message
-        ]
+        found[:] = [event.message for event in await events(cluster, namespace, about=about) if saying in event.message]
         return bool(found)
 
     await eventually(told, within=WITHIN, every=0.2)
@@ -250,8 +248,10 @@ async def test_a_template_name_that_is_taken_is_named_with_its_holder(cluster: C
     await cluster.apply(domain("owner", namespace=namespace, template="shared-name"))
     await cluster.signal.until(
         "the owner's template",
-        lambda: (found := condition(cluster, "owner", "TemplateReady", namespace=namespace)) is not None
-        and found.status == "True",
+        lambda: (
+            (found := condition(cluster, "owner", "TemplateReady", namespace=namespace)) is not None
+            and found.status == "True"
+        ),
         within=WITHIN,
     )
     await cluster.apply(domain("late", namespace=namespace, template="shared-name"))

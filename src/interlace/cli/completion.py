@@ -10,7 +10,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script for SHELL; add it with ``source <(interlace completion bash)``."""
-    from interlace.cli.main import main  # noqa: PLC0415  main imports this module
+    from interlace.cli.main import main
 
     found = get_completion_class(shell)
     if found is None:

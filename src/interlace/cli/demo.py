@@ -40,7 +40,9 @@ SIMULATED = {
     help="The control plane: embedded (simulated), or real etcd, kube-apiserver, scheduler and controller-manager.",
 )
 @click.option("--keep", is_flag=True, help="Leave the cluster up at the end and say how to point kubectl at it.")
-@click.option("--speed", default=1.0, show_default=True, type=click.FloatRange(0.1, 100), help="Of the pauses between acts.")
+@click.option(
+    "--speed", default=1.0, show_default=True, type=click.FloatRange(0.1, 100), help="Of the pauses between acts."
+)
 @click.option(
     "--manifests",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -51,8 +53,8 @@ def demo(
     nodes: int, server: Literal["embedded", "real"], keep: bool, speed: float, manifests: Path | None, as_json: bool
 ) -> None:
     """Watch a ComputeDomain and a Deployment become one IMEX domain, lose a node, heal, shrink and go."""
-    from interlace.cli.stage import Show  # noqa: PLC0415  keeps --help fast
-    from interlace.sim.demo.scenario import load_workload  # noqa: PLC0415
+    from interlace.cli.stage import Show
+    from interlace.sim.demo.scenario import load_workload
 
     try:
         workload = load_workload(manifests or example(), replicas=nodes)
@@ -82,10 +84,10 @@ async def _demo(
     keep: bool,
     as_json: bool,
 ) -> Code:
-    from interlace.kube.log import configure  # noqa: PLC0415
-    from interlace.sim.cluster import ClusterSettings, run_cluster  # noqa: PLC0415
-    from interlace.sim.demo.result import Result  # noqa: PLC0415
-    from interlace.sim.demo.scenario import Scenario, play  # noqa: PLC0415
+    from interlace.kube.log import configure
+    from interlace.sim.cluster import ClusterSettings, run_cluster
+    from interlace.sim.demo.result import Result
+    from interlace.sim.demo.scenario import Scenario, play
 
     configure("critical", json=False)  # components say what matters in events and conditions
     result = Result(server=server, nodes=nodes, simulated=SIMULATED[server])
@@ -94,7 +96,9 @@ async def _demo(
         started = time.monotonic()
         async with run_cluster(ClusterSettings(server=server, nodes=nodes), tell=show.tell) as cluster:
             result.server_version = cluster.plane.version
-            show.tell(f"{nodes} nodes are up after {time.monotonic() - started:.1f} s, Kubernetes {cluster.plane.version}")
+            show.tell(
+                f"{nodes} nodes are up after {time.monotonic() - started:.1f} s, Kubernetes {cluster.plane.version}"
+            )
             scenario = Scenario(cluster, workload, stage=show, result=result)
             show.draw(scenario)
             await play(scenario, keep=keep)

@@ -24,7 +24,7 @@ class Code(IntEnum):
     INTERRUPTED = 130
 
 
-class Exit(Exception):  # noqa: N818  it is not always an error
+class Exit(Exception):
     """End the verb with ``code``; ``message``, if any, goes to stderr."""
 
     def __init__(self, code: Code, message: str = "") -> None:

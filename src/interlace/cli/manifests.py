@@ -12,11 +12,11 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (a List) instead of YAML.")
 def manifests(namespace: str, image: str | None, replicas: int, as_json: bool) -> None:
     """Print what installs Interlace: ``interlace manifests | kubectl apply --server-side -f -``."""
-    import json  # noqa: PLC0415  keeps --help fast
+    import json
 
-    import yaml  # noqa: PLC0415
+    import yaml
 
-    from interlace.manifests import manifests as render  # noqa: PLC0415
+    from interlace.manifests import manifests as render
 
     values = {"image": image} if image else {}
     objects = render(namespace=namespace, replicas=replicas, **values)

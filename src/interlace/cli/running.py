@@ -58,7 +58,7 @@ def _first(group: BaseException) -> BaseException:
 
 
 def _explain(error: BaseException) -> tuple[Code, str]:
-    from interlace.kube.errors import ConfigError, KubeError  # noqa: PLC0415  keeps --help fast
+    from interlace.kube.errors import ConfigError, KubeError
 
     if isinstance(error, ConfigError | ValueError):
         return Code.REFUSED, str(error)

@@ -30,7 +30,7 @@ def _parse(parse: Callable[[Sequence[str], Mapping[str, str]], _Settings], ctx: 
 
 
 def _configure_log() -> None:
-    from interlace.kube.log import configure  # noqa: PLC0415
+    from interlace.kube.log import configure
 
     configure(os.environ.get("LOG_LEVEL", "info"), json=True)
 
@@ -44,8 +44,8 @@ def serve() -> None:
 @click.pass_context
 def controller(ctx: click.Context) -> None:
     """Reconcile ComputeDomains: claim templates, membership, status."""
-    from interlace.domains import controller as program  # noqa: PLC0415
-    from interlace.kube.config import load  # noqa: PLC0415
+    from interlace.domains import controller as program
+    from interlace.kube.config import load
 
     _configure_log()
     settings = _parse(program.ControllerSettings.parse, ctx)
@@ -56,10 +56,10 @@ def controller(ctx: click.Context) -> None:
 @click.pass_context
 def agent(ctx: click.Context) -> None:
     """Prepare channels on a GPU node: the DRA kubelet plugin."""
-    from interlace.kube.config import load  # noqa: PLC0415
-    from interlace.node import agent as program  # noqa: PLC0415
-    from interlace.node.nvml import NvmlFacts  # noqa: PLC0415
-    from interlace.node.settings import AgentSettings  # noqa: PLC0415
+    from interlace.kube.config import load
+    from interlace.node import agent as program
+    from interlace.node.nvml import NvmlFacts
+    from interlace.node.settings import AgentSettings
 
     _configure_log()
     settings = _parse(AgentSettings.parse, ctx)
@@ -70,7 +70,7 @@ def agent(ctx: click.Context) -> None:
 @click.pass_context
 def imex_host(ctx: click.Context) -> None:
     """Own the node's one ``nvidia-imex`` process."""
-    from interlace.imex import host as program  # noqa: PLC0415
+    from interlace.imex import host as program
 
     _configure_log()
     settings = _parse(program.HostSettings.parse, ctx)

@@ -42,7 +42,9 @@ class Show:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._live is not None:
             self._live.refresh()
             self._live.stop()
@@ -123,11 +125,17 @@ def summarise(result: Result) -> Group:
     lines = Table.grid(padding=(0, 2))
     seconds: Callable[[float | None], str] = lambda value: "-" if value is None else f"{value:.2f} s"  # noqa: E731
     lines.add_row("domain formed after", seconds(result.formation_seconds))
-    lines.add_row("first / last channel", f"{seconds(result.first_channel_seconds)} / {seconds(result.last_channel_seconds)}")
+    lines.add_row(
+        "first / last channel", f"{seconds(result.first_channel_seconds)} / {seconds(result.last_channel_seconds)}"
+    )
     lines.add_row("healed after", seconds(result.heal_seconds))
     lines.add_row("deleted after", seconds(result.teardown.seconds))
     lines.add_row("left behind", ", ".join(result.left_behind) or "nothing")
     lines.add_row("simulated", ", ".join(result.simulated))
-    verdict = Text("good", "bold green") if result.good else Text("; ".join(result.problems) or "left something behind", "bold red")
+    verdict = (
+        Text("good", "bold green")
+        if result.good
+        else Text("; ".join(result.problems) or "left something behind", "bold red")
+    )
     lines.add_row("verdict", verdict)
     return Group(Text(), table, Text(), lines)

@@ -22,8 +22,7 @@ def component(user: str, *, namespace: str) -> str:
     """Which component a user name stands for; the user itself if it is nobody we know."""
     ours = f"system:serviceaccount:{namespace}:"
     if user.startswith(ours):
-        account = user.removeprefix(ours).removeprefix("interlace-")
-        return account
+        return user.removeprefix(ours).removeprefix("interlace-")
     if user == "system:kube-scheduler":
         return "scheduler"
     if user == "system:kube-controller-manager" or user.startswith("system:serviceaccount:kube-system:"):
@@ -35,9 +34,7 @@ def component(user: str, *, namespace: str) -> str:
     return user
 
 
-def count(
-    records: Iterable[AuditRecord], *, namespace: str, since: float, until: float
-) -> dict[str, Counter[str]]:
+def count(records: Iterable[AuditRecord], *, namespace: str, since: float, until: float) -> dict[str, Counter[str]]:
     """Requests received in [since, until), by component and kind."""
     table: dict[str, Counter[str]] = {}
     for record in records:
@@ -48,7 +45,7 @@ def count(
             counts[record.verb] += 1
             continue
         counts["write"] += 1
-        if record.code == 409 and record.reason == "Conflict":  # noqa: PLR2004
+        if record.code == 409 and record.reason == "Conflict":
             counts["conflict"] += 1
     return table
 

@@ -101,7 +101,9 @@ class Cluster:
         trays = len(self.gpu_nodes)
 
         def missing() -> str:
-            ready = {name: sum(pod.ready for pod in self.our_pods(name)) for name in ("agent", "imex-host", "controller")}
+            ready = {
+                name: sum(pod.ready for pod in self.our_pods(name)) for name in ("agent", "imex-host", "controller")
+            }
             wanted = {"agent": trays, "imex-host": trays, "controller": self.settings.replicas}
             slices = sum(1 for _ in self.slices.items())
             late = [f"{name} {ready[name]}/{wanted[name]} ready" for name in wanted if ready[name] < wanted[name]]
@@ -152,9 +154,7 @@ async def run_cluster(
 
 
 @asynccontextmanager
-async def _start_plane(
-    settings: ClusterSettings, *, state: Path, tell: Callable[[str], None]
-) -> AsyncIterator[Plane]:
+async def _start_plane(settings: ClusterSettings, *, state: Path, tell: Callable[[str], None]) -> AsyncIterator[Plane]:
     if settings.server == "real":
         from testbed.plane import ControlPlane  # noqa: PLC0415  only in a checkout
 

@@ -23,7 +23,9 @@ class Signal:
                 waiter.set_result(None)
         self._waiters.clear()
 
-    async def until(self, what: str, condition: Callable[[], bool], *, within: float, instead: Callable[[], str] = str) -> None:
+    async def until(
+        self, what: str, condition: Callable[[], bool], *, within: float, instead: Callable[[], str] = str
+    ) -> None:
         """Return as soon as ``condition`` holds. Raises NotReachedError after ``within`` seconds."""
         try:
             async with asyncio.timeout(within):

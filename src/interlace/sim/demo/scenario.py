@@ -139,9 +139,7 @@ class Scenario:
         await self.cluster.apply(self.workload.domain)
         await self.cluster.apply(self.workload.deployment)
         self.stage.tell(f"created ComputeDomain {self.workload.name} and Deployment {self._deployment}")
-        await self._until(
-            f"a Ready domain of {self.replicas} nodes", lambda: self.formed(self.replicas), within=within
-        )
+        await self._until(f"a Ready domain of {self.replicas} nodes", lambda: self.formed(self.replicas), within=within)
         ended = time.time()
         channels = sorted(moment - started for moment in self._prepared.values() if moment >= started)
         self.result.pods_ready = self.pods_ready
@@ -267,9 +265,7 @@ class Scenario:
             self._prepared[worker.pod.metadata.uid] = worker.prepared_at
 
 
-async def play(
-    scenario: Scenario, *, keep: bool, before_proof: Callable[[], Awaitable[None]] | None = None
-) -> None:
+async def play(scenario: Scenario, *, keep: bool, before_proof: Callable[[], Awaitable[None]] | None = None) -> None:
     """All acts in order; with ``keep`` the domain stays. What goes wrong stands in the result's problems.
 
     ``before_proof`` lets a test plant something that the proof must find.

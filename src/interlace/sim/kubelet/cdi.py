@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import yaml
 
-
 CDI_SUFFIXES = frozenset({".json", ".yaml"})
 
 

@@ -44,9 +44,7 @@ def main() -> None:
     """Entry point."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     configure("info", json=True)
-    spec = msgspec.json.decode(
-        Path(sys.argv[1]).read_bytes(), type=Spec, dec_hook=lambda kind, value: kind(value)
-    )
+    spec = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Spec, dec_hook=lambda kind, value: kind(value))
     asyncio.run(_main(spec))
 
 

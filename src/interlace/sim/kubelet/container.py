@@ -35,7 +35,7 @@ class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def component(self) -> str:
         """``agent``, ``imex-host``, ``controller`` … if this is a program of ours, else empty."""
-        return self.command[2] if self.command[:2] == ("interlace", "serve") and len(self.command) > 2 else ""  # noqa: PLR2004
+        return self.command[2] if self.command[:2] == ("interlace", "serve") and len(self.command) > 2 else ""
 
 
 def describe(

@@ -45,7 +45,7 @@ class _Plugin:
         self.messages = dict(_VERSIONS)[version]
         self.channel = Channel(path=endpoint)
 
-    async def call(self, verb: str, claims: list[Claim], *, deadline: float) -> Any:  # noqa: ANN401  a generated message
+    async def call(self, verb: str, claims: list[Claim], *, deadline: float) -> Any:
         request = getattr(self.messages, f"Node{verb}ResourcesRequest")
         reply = getattr(self.messages, f"Node{verb}ResourcesResponse")
         method = UnaryUnaryMethod(
@@ -54,9 +54,7 @@ class _Plugin:
             request,
             reply,
         )
-        body = request(
-            claims=[self.messages.Claim(namespace=c.namespace, name=c.name, uid=c.uid) for c in claims]
-        )
+        body = request(claims=[self.messages.Claim(namespace=c.namespace, name=c.name, uid=c.uid) for c in claims])
         try:
             return await method(body, timeout=deadline)
         except (GRPCError, StreamTerminatedError, OSError, TimeoutError) as error:

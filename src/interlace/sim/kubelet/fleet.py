@@ -26,9 +26,7 @@ class Fleet:
     ) -> None:
         chosen = settings or KubeletSettings()
         self.programs = programs
-        self.nodes = {
-            tray.name: HollowNode(tray, plane=plane, programs=programs, settings=chosen) for tray in trays
-        }
+        self.nodes = {tray.name: HollowNode(tray, plane=plane, programs=programs, settings=chosen) for tray in trays}
         self._on = {name: asyncio.Event() for name in self.nodes}
         self._off = {name: asyncio.Event() for name in self.nodes}
         self._dark = {name: asyncio.Event() for name in self.nodes}

@@ -48,7 +48,7 @@ def claim_networks(count: int) -> Iterator[list[str]]:
     held: list[socket.socket] = []
     try:
         for _ in range(100):
-            first = random.randrange(16, 240 - blocks)  # noqa: S311  not a secret
+            first = random.randrange(16, 240 - blocks)
             try:
                 for block in range(first, first + blocks):
                     claim = socket.socket()

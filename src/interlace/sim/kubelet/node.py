@@ -19,8 +19,8 @@ from typing import Any
 import aiohttp
 import structlog
 
-from interlace.api.core import Lease, Node, Pod
 from interlace.api.computedomain import NODE_CLIQUE_LABEL
+from interlace.api.core import Lease, Node, Pod
 from interlace.kube.client import Client
 from interlace.kube.errors import AlreadyExists, KubeError
 from interlace.kube.events import Recorder
@@ -190,9 +190,7 @@ class HollowNode:
     async def _beat(self) -> None:
         while True:
             try:
-                await self.client.merge_patch(
-                    Lease, self.tray.name, {"spec": self._lease_spec()}, namespace=_LEASES
-                )
+                await self.client.merge_patch(Lease, self.tray.name, {"spec": self._lease_spec()}, namespace=_LEASES)
             except KubeError as error:
                 _log.warning("lease not renewed", node=self.tray.name, error=str(error))
             await asyncio.sleep(self.settings.lease)

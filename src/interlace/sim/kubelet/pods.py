@@ -9,6 +9,7 @@ Unprepare is called exactly for what Prepare was tried for, after the containers
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -123,16 +124,14 @@ class PodWorker:
                 ids: list[str] = []
                 for driver, claims in self._claims.items():
                     self.prepare_calls += 1
-                    ids += await self.node.plugins.prepare(
-                        driver, claims, deadline=self.node.settings.prepare_deadline
-                    )
+                    ids += await self.node.plugins.prepare(driver, claims, deadline=self.node.settings.prepare_deadline)
                 edits = resolve(ids, root=self.node.cdi_root)
             except (PluginError, UnresolvableDeviceError, KubeError) as error:
                 reason = "FailedPrepareDynamicResources" if isinstance(error, PluginError) else "FailedSync"
                 self.node.recorder.event(self.reference, reason=reason, message=str(error), warning=True)
                 low, high = self.node.settings.retry
                 try:
-                    async with asyncio.timeout(random.uniform(low, high)):  # noqa: S311  not a secret
+                    async with asyncio.timeout(random.uniform(low, high)):
                         await self._changed.wait()
                 except TimeoutError:
                     pass
@@ -196,7 +195,7 @@ class PodWorker:
         while True:
             try:
                 async with self.node.http.get(url, timeout=limit) as answer:
-                    good = answer.status < 400  # noqa: PLR2004
+                    good = answer.status < 400
             except (aiohttp.ClientError, TimeoutError):
                 good = False
             failed = 0 if good else failed + 1
@@ -229,7 +228,7 @@ class PodWorker:
             self._states[name] = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": _now()}}
             self._ready[name] = False
         await self._report("Succeeded")
-        try:
+        with contextlib.suppress(NotFound):
             await self.node.client.delete(
                 Pod,
                 self.pod.metadata.name,
@@ -237,8 +236,6 @@ class PodWorker:
                 uid=self.pod.metadata.uid,
                 grace_period=0,
             )
-        except NotFound:
-            pass
 
     # status
 

@@ -12,7 +12,9 @@ from interlace.sim.kubelet.cdi import ContainerEdits, UnresolvableDeviceError, r
 
 
 def _write(folder: Path, name: str, devices: list[dict[str, Any]], **spec: Any) -> None:
-    (folder / name).write_text(json.dumps({"cdiVersion": "0.6.0", "kind": "example.com/claim", "devices": devices} | spec))
+    (folder / name).write_text(
+        json.dumps({"cdiVersion": "0.6.0", "kind": "example.com/claim", "devices": devices} | spec)
+    )
 
 
 def test_edits_of_spec_and_device_are_merged_in_order(tmp_path: Path) -> None:
