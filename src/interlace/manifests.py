@@ -102,7 +102,7 @@ _CONTROLLER_CLUSTER: Final = (
 _CONTROLLER_OWN: Final = (
     _rule(GROUP, "computedomaincliques", "list watch create update delete"),
     _rule("", "pods", "list watch"),
-    _rule("coordination.k8s.io", "leases", "get create update"),
+    _rule("coordination.k8s.io", "leases", "get create patch"),
 )
 _AGENT_CLUSTER: Final = (
     _rule("resource.k8s.io", "resourceclaims", "get"),

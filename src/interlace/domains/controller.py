@@ -26,6 +26,7 @@ from interlace.kube.config import Config
 from interlace.kube.election import Election
 from interlace.kube.errors import Conflict, NotFound
 from interlace.kube.events import Recorder
+from interlace.kube.metrics import Metrics as RuntimeMetrics
 from interlace.kube.queue import WorkQueue, work
 from interlace.kube.serving import Serving
 
@@ -49,16 +50,16 @@ async def serve(
 ) -> None:
     """Run until cancelled; ``on_listening`` is told the port. Raises ``LeadershipLost``, or what serving raises."""
     registry = CollectorRegistry()
-    metrics = Metrics(registry)
+    runtime, metrics = RuntimeMetrics(registry), Metrics(registry)
     state = _State()
     async with (
-        Client(config, user_agent=COMPONENT, qps=settings.qps, burst=settings.burst, registry=registry) as client,
-        Serving(host=settings.host, port=settings.http_port, registry=registry, ready=state.ready) as serving,
+        Client(config, user_agent=COMPONENT, qps=settings.qps, burst=settings.burst, metrics=runtime) as client,
+        Serving(host=settings.http_host, port=settings.http_port, registry=registry, ready=state.ready) as serving,
         asyncio.TaskGroup() as group,
     ):
         if on_listening is not None:
             on_listening(serving.port)
-        recorder = Recorder(client, component=COMPONENT)
+        recorder = Recorder(client, component=COMPONENT, metrics=runtime)
         group.create_task(recorder.run())
         election = Election(
             client,
@@ -71,7 +72,7 @@ async def serve(
         )
 
         async def term() -> None:
-            await _lead(client, settings=settings, recorder=recorder, metrics=metrics, state=state)
+            await _lead(client, settings=settings, recorder=recorder, metrics=metrics, runtime=runtime, state=state)
 
         group.create_task(election.lead(term))
 
@@ -87,15 +88,21 @@ class _State:
 
 
 async def _lead(
-    client: Client, *, settings: ControllerSettings, recorder: Recorder, metrics: Metrics, state: _State
+    client: Client,
+    *,
+    settings: ControllerSettings,
+    recorder: Recorder,
+    metrics: Metrics,
+    runtime: RuntimeMetrics,
+    state: _State,
 ) -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    touches: WorkQueue[_Target] = WorkQueue()
+    queue: WorkQueue[str] = WorkQueue(name="domains", metrics=runtime)
+    touches: WorkQueue[_Target] = WorkQueue(name="touches", metrics=runtime)
 
     def touch(pod: ObjectReference) -> None:
         touches.add(_Target(namespace=pod.namespace, name=pod.name, uid=pod.uid))
 
-    sources = Sources(client, namespace=settings.namespace, changed=queue.add, touch=touch)
+    sources = Sources(client, namespace=settings.namespace, changed=queue.add, touch=touch, metrics=runtime)
     reconciler = Reconciler(client, sources=sources, settings=settings, recorder=recorder, metrics=metrics)
 
     async def touch_pod(target: _Target) -> None:
@@ -114,8 +121,8 @@ async def _lead(
                 await sources.synced()
         finally:
             state.filling = False
-        metrics.observe(domains=lambda: sources.domains, waiting=reconciler.waiting)
-        for uid in sources.keys():
+        metrics.observe(domains=sources.domains.items, waiting=reconciler.waiting)
+        for uid in sources.known():
             queue.add(uid)
         _log.info("leading", identity=settings.identity, domains=len(queue))
         group.create_task(work(queue, reconciler.reconcile, workers=settings.workers))

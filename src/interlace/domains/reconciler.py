@@ -1,6 +1,7 @@
 """One pass over one domain: from what is known to the writes that are missing.
 
-A pass reads caches only and writes only what differs, so passing again is free. Order of birth:
+A pass reads caches only and writes only what differs, so passing again is free; after each write it
+waits until the cache has it, so no pass sees the past. Order of birth:
 finalizer, template, cliques, status. Order of death: template, cliques, finalizer; it does not wait
 for Pods, whose claims keep their nodes from other domains until they end. Cliques and finalizers
 are written against the version that was read: a controller that has lost its Lease without knowing
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -28,7 +30,7 @@ from interlace.domains.metrics import Metrics
 from interlace.domains.places import Place
 from interlace.domains.reasons import DomainReason, WaitReason
 from interlace.domains.settings import ControllerSettings
-from interlace.domains.sources import DOMAIN, UID, Sources
+from interlace.domains.sources import Sources
 from interlace.domains.template import template
 from interlace.domains.waiting import Patience, Wait, waits
 from interlace.kube.client import Client
@@ -80,7 +82,7 @@ class Reconciler:
 
     async def reconcile(self, uid: str) -> float | None:
         """Pass over the domain; seconds until the next pass that no change will cause, None for none."""
-        domain = next(iter(self._sources.domains.by(UID, uid)), None)
+        domain = self._sources.domain(uid)
         try:
             if domain is None:
                 self._memos.pop(uid, None)
@@ -118,13 +120,13 @@ class Reconciler:
         return max(0.0, min(times)) if times else None
 
     def _cliques_of(self, uid: str) -> dict[str, ComputeDomainClique]:
-        return {cliques.clique_id(clique): clique for clique in self._sources.cliques.by(DOMAIN, uid)}
+        return {cliques.clique_id(clique): clique for clique in self._sources.cliques_of(uid)}
 
     async def _set_finalizers(self, domain: ComputeDomain, finalizers: list[str]) -> ComputeDomain:
         meta = domain.metadata
         patch = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers}}
         written = await self._client.merge_patch(ComputeDomain, meta.name, patch, namespace=meta.namespace)
-        self._sources.domains.wrote(written)
+        await self._sources.domains.reached(written.metadata.resource_version)
         return written
 
     async def _keep_template(self, domain: ComputeDomain, memo: Memo) -> Condition:
@@ -132,7 +134,7 @@ class Reconciler:
         if spec is None:
             raise TypeError("a domain without spec has no template")
         name = spec.channel.resource_claim_template.name
-        mine = self._sources.templates.by(DOMAIN, meta.uid)
+        mine = self._sources.templates_of(meta.uid)
         for old in mine:
             if old.metadata.deletion_timestamp is not None:
                 # Somebody deleted it: let it go, then make it again.
@@ -160,7 +162,7 @@ class Reconciler:
                 DomainReason.TEMPLATE_INVALID, name=name, namespace=meta.namespace, message=error.message
             )
         else:
-            self._sources.templates.wrote(written)
+            await self._sources.templates.reached(written.metadata.resource_version)
             return conditions.template_ready(DomainReason.TEMPLATE_CREATED, name=name, namespace=meta.namespace)
         memo.refused_until = self._clock() + TEMPLATE_RETRY
         return memo.refused
@@ -171,14 +173,14 @@ class Reconciler:
         if taken is None:
             return ""
         for uid in taken.metadata.labels.values():
-            for domain in self._sources.domains.by(UID, uid):
+            if (domain := self._sources.domain(uid)) is not None:
                 return f"ComputeDomain {domain.metadata.namespace}/{domain.metadata.name}"
         return ""
 
     async def _release_template(self, old: ResourceClaimTemplate) -> None:
         """Delete a template of ours if it is not being deleted, and take our finalizer off it."""
         meta = old.metadata
-        try:
+        with suppress(NotFound):
             if meta.deletion_timestamp is None:
                 await self._client.delete(ResourceClaimTemplate, meta.name, namespace=meta.namespace, uid=meta.uid)
             if FINALIZER in meta.finalizers:
@@ -189,9 +191,7 @@ class Reconciler:
                     {"metadata": {"uid": meta.uid, "finalizers": rest}},
                     namespace=meta.namespace,
                 )
-        except NotFound:
-            pass
-        self._sources.templates.deleted(old)
+        self._sources.deleted(old)
 
     async def _keep_cliques(self, domain: ComputeDomain, plan: Plan, *, waiting: bool, memo: Memo) -> float | None:
         current = self._cliques_of(domain.metadata.uid)
@@ -221,17 +221,15 @@ class Reconciler:
         else:
             operation = "replace"
             written = await self._client.replace(ComputeDomainClique, current.metadata.name, body, namespace=namespace)
-        self._sources.cliques.wrote(written)
+        await self._sources.cliques.reached(written.metadata.resource_version)
         self._metrics.clique_writes.labels(operation).inc()
         _log.info("clique written", domain=domain.metadata.uid, clique=draft.clique, nodes=len(draft.rows))
 
     async def _delete_clique(self, clique: ComputeDomainClique) -> None:
         meta = clique.metadata
-        try:
+        with suppress(NotFound):
             await self._client.delete(ComputeDomainClique, meta.name, namespace=meta.namespace, uid=meta.uid)
-        except NotFound:
-            pass
-        self._sources.cliques.deleted(clique)
+        self._sources.deleted(clique)
         self._metrics.clique_writes.labels("delete").inc()
 
     async def _keep_status(
@@ -295,7 +293,7 @@ class Reconciler:
             # A stored object without spec may no longer be written at all; the event has to do.
             _log.warning("status refused", domain=meta.uid, error=str(error))
             return
-        self._sources.domains.wrote(written)
+        await self._sources.domains.reached(written.metadata.resource_version)
         self._metrics.status_writes.inc()
 
     def _tell_pods(self, memo: Memo, *, now: float) -> None:
@@ -312,9 +310,9 @@ class Reconciler:
 
     async def _sweep(self, uid: str) -> None:
         """Remove what carries the domain's label."""
-        for old in self._sources.templates.by(DOMAIN, uid):
+        for old in self._sources.templates_of(uid):
             await self._release_template(old)
-        for clique in self._sources.cliques.by(DOMAIN, uid):
+        for clique in self._sources.cliques_of(uid):
             await self._delete_clique(clique)
 
 

@@ -1,8 +1,8 @@
 """Which Pods are touched so that kubelet calls Prepare again.
 
-Kubelet comes back to a Prepare that failed only after 60 to 90 s, but at once when the Pod
-changes. So a Pod is touched when the agent reports its channel ready after it had reported that it
-was not, and Prepare has not taken it: an agent that ends a waiting Prepare well says ``Prepared``.
+Kubelet comes back to a Prepare that failed only after 60 to 90 s, but at once when the Pod changes.
+An agent whose Prepare failed and would succeed now says so by a reason of its own in the claim's
+status; then the Pod is touched, once. A new leader touches once more: the last one may not have.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from interlace.domains.status import READY, condition_of
 
 RETRY_ANNOTATION = "interlace.dev/retry"
 """On Pods: when the controller last asked for a new Prepare."""
-PREPARED = "Prepared"
-"""Reason of a ``Ready`` that needs no further Prepare."""
+WAITING_FOR_KUBELET = "WaitingForKubelet"
+"""Reason of the agent's condition ``Ready`` when the next Prepare will succeed."""
 
 
 def pods_to_touch(old: ResourceClaim | None, new: ResourceClaim | None) -> list[ObjectReference]:
     """The Pods that wait for another Prepare now that the claim went from ``old`` to ``new``."""
-    if old is None or new is None or node_of(old) != node_of(new):
+    if new is None or not _waits(new):
         return []
-    before, after = condition_of(old, READY), condition_of(new, READY)
-    if before is None or after is None or before.status == "True" or after.status != "True":
+    if old is not None and node_of(old) == node_of(new) and _waits(old):
         return []
-    return [] if after.reason == PREPARED else pods_of(new)
+    return pods_of(new)
+
+
+def _waits(claim: ResourceClaim) -> bool:
+    condition = condition_of(claim, READY)
+    return condition is not None and condition.reason == WAITING_FOR_KUBELET

@@ -6,6 +6,7 @@ import argparse
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -24,11 +25,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Name of this replica in the Lease; unique."""
     max_nodes: int = MAX_NODES_PER_CLIQUE
     """Most nodes of one domain in one clique."""
-    host: str = "0.0.0.0"  # noqa: S104 - probes and Prometheus come from outside the Pod
+    http_host: str = "0.0.0.0"  # noqa: S104 - probes and Prometheus come from outside the Pod
     http_port: int = 8080
     """For /healthz, /readyz and /metrics; 0 takes a free one."""
     workers: int = 8
     """Domains that are reconciled at a time."""
+    kubeconfig: Path | None = None
+    """None: the ServiceAccount of the Pod."""
     qps: float = 50
     burst: int = 100
     lease_name: str = LEASE_NAME
@@ -54,11 +57,12 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "most nodes of a domain in one clique",
         )
         add("http-endpoint", "HTTP_ENDPOINT", ":8080", str, "[address]:port for health and metrics")
+        add("kubeconfig", "KUBECONFIG", "", str, "default: the ServiceAccount of the Pod")
         add("kube-api-qps", "KUBE_API_QPS", "50", float, "requests per second")
         add("kube-api-burst", "KUBE_API_BURST", "100", int, "requests at once")
         add("workers", "WORKERS", "8", int, "domains reconciled at a time")
         add("leader-election-lease-name", "LEADER_ELECTION_LEASE_NAME", LEASE_NAME, str, "name of the Lease")
-        add("leader-election-lease-duration", "LEADER_ELECTION_LEASE_DURATION", "15", float, "seconds")
+        add("leader-election-lease-duration", "LEADER_ELECTION_LEASE_DURATION", "15", int, "whole seconds")
         add("leader-election-renew-deadline", "LEADER_ELECTION_RENEW_DEADLINE", "10", float, "seconds")
         add("leader-election-retry-period", "LEADER_ELECTION_RETRY_PERIOD", "2", float, "seconds")
         given = parser.parse_args(argv)
@@ -77,9 +81,10 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
             namespace=given.namespace,
             identity=f"{given.pod_name}-{uuid.uuid4()}",
             max_nodes=given.max_nodes_per_imex_domain,
-            host=host.strip("[]") or "0.0.0.0",  # noqa: S104 - as above
+            http_host=host.strip("[]") or "0.0.0.0",  # noqa: S104 - as above
             http_port=int(port),
             workers=given.workers,
+            kubeconfig=Path(given.kubeconfig) if given.kubeconfig else None,
             qps=given.kube_api_qps,
             burst=given.kube_api_burst,
             lease_name=given.leader_election_lease_name,

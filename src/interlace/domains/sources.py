@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, ComputeDomain, ComputeDomainClique
 from interlace.api.core import ObjectReference, Pod
 from interlace.api.meta import Object
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from interlace.domains.latest import Latest
 from interlace.domains.membership import node_of
 from interlace.domains.places import Place, place
 from interlace.domains.retry import pods_to_touch
 from interlace.domains.template import SELECTOR
 from interlace.kube.client import Client
 from interlace.kube.informer import Informer
+from interlace.kube.metrics import Metrics
+
+T = TypeVar("T", bound=Object)
 
 HOST_SELECTOR = "app.kubernetes.io/component=imex-host"
 """Labels of imex-host Pods."""
@@ -62,24 +65,31 @@ class Sources:
         namespace: str,
         changed: Callable[[str], None],
         touch: Callable[[ObjectReference], None],
+        metrics: Metrics | None = None,
     ) -> None:
         self._changed = changed
         self._touch = touch
-        domains = Informer(client, ComputeDomain, indexes={UID: _uid})
-        cliques = Informer(client, ComputeDomainClique, namespace=namespace, indexes={DOMAIN: _domain})
-        templates = Informer(client, ResourceClaimTemplate, labels=SELECTOR, indexes={DOMAIN: _domain})
-        self._claims = Informer(
-            client, ResourceClaim, labels=DOMAIN_LABEL, indexes={DOMAIN: _domain, NODE: _claim_node}
+        self.domains = Informer(client, ComputeDomain, indexes={UID: _uid}, metrics=metrics)
+        self.cliques = Informer(
+            client, ComputeDomainClique, namespace=namespace, indexes={DOMAIN: _domain}, metrics=metrics
         )
-        self._slices = Informer(client, ResourceSlice, fields=f"spec.driver={DRIVER}", indexes={NODE: _slice_node})
-        self._hosts = Informer(client, Pod, namespace=namespace, labels=HOST_SELECTOR, indexes={NODE: _pod_node})
-        self.domains = Latest(domains, indexes={UID: _uid})
-        self.cliques = Latest(cliques, indexes={DOMAIN: _domain})
-        self.templates = Latest(templates, indexes={DOMAIN: _domain})
-        self._informers = (domains, cliques, templates, self._claims, self._slices, self._hosts)
-        domains.on_change(lambda old, new: self._tell(old, new, _uid))
-        cliques.on_change(lambda old, new: self._tell(old, new, _domain))
-        templates.on_change(lambda old, new: self._tell(old, new, _domain))
+        self.templates = Informer(
+            client, ResourceClaimTemplate, labels=SELECTOR, indexes={DOMAIN: _domain}, metrics=metrics
+        )
+        self._claims = Informer(
+            client, ResourceClaim, labels=DOMAIN_LABEL, indexes={DOMAIN: _domain, NODE: _claim_node}, metrics=metrics
+        )
+        self._slices = Informer(
+            client, ResourceSlice, fields=f"spec.driver={DRIVER}", indexes={NODE: _slice_node}, metrics=metrics
+        )
+        self._hosts = Informer(
+            client, Pod, namespace=namespace, labels=HOST_SELECTOR, indexes={NODE: _pod_node}, metrics=metrics
+        )
+        self._deleted: set[str] = set()
+        self._informers = (self.domains, self.cliques, self.templates, self._claims, self._slices, self._hosts)
+        self.domains.on_change(lambda old, new: self._tell(old, new, _uid))
+        self.cliques.on_change(lambda old, new: self._tell(old, new, _domain))
+        self.templates.on_change(lambda old, new: self._tell(old, new, _domain))
         self._claims.on_change(self._claim_changed)
         self._slices.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_slice_node(obj))))
         self._hosts.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_pod_node(obj))))
@@ -95,10 +105,26 @@ class Sources:
         for informer in self._informers:
             await informer.synced()
 
-    def keys(self) -> set[str]:
+    def known(self) -> set[str]:
         """Domains that exist, and those that something of ours still names."""
-        named = [*self.cliques, *self.templates]
-        return {domain.metadata.uid for domain in self.domains} | {uid for obj in named for uid in _domain(obj)}
+        named: list[Object] = [*self.cliques.items(), *self.templates.items()]
+        return {domain.metadata.uid for domain in self.domains.items()} | {uid for obj in named for uid in _domain(obj)}
+
+    def domain(self, uid: str) -> ComputeDomain | None:
+        """The domain, if it exists."""
+        return next(iter(self.domains.by(UID, uid)), None)
+
+    def cliques_of(self, uid: str) -> list[ComputeDomainClique]:
+        """Cliques of the domain, without those that we have deleted."""
+        return [clique for clique in self.cliques.by(DOMAIN, uid) if clique.metadata.uid not in self._deleted]
+
+    def templates_of(self, uid: str) -> list[ResourceClaimTemplate]:
+        """Templates of the domain, without those that we have deleted."""
+        return [template for template in self.templates.by(DOMAIN, uid) if template.metadata.uid not in self._deleted]
+
+    def deleted(self, obj: Object) -> None:
+        """We have deleted ``obj``; do not show it until the watch has told."""
+        self._deleted.add(obj.metadata.uid)
 
     def claims_of(self, uid: str) -> list[ResourceClaim]:
         """Claims that carry the label of the domain, in any namespace."""
@@ -116,6 +142,8 @@ class Sources:
         for pod in pods_to_touch(old, new):
             self._touch(pod)
 
-    def _tell[T](self, old: T | None, new: T | None, keys: Callable[[T], Iterable[str]]) -> None:
+    def _tell(self, old: T | None, new: T | None, keys: Callable[[T], Iterable[str]]) -> None:
         for uid in {uid for obj in (old, new) if obj is not None for uid in keys(obj)}:
             self._changed(uid)
+        if old is not None and new is None:
+            self._deleted.discard(old.metadata.uid)
