@@ -1,0 +1,48 @@
+# Every target does all of its own set-up: it needs Python >= 3.11, make and git, nothing else.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.interlace-ready
+TIERS := tests/unit tests/contract tests/cluster
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv demo test check seeds bench programs lock clean
+
+help: ## Say what the targets do
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+
+venv: $(STAMP) ## Make the virtual environment from the lock
+
+$(STAMP): requirements/dev.txt pyproject.toml tools/venv.sh
+	@sh tools/venv.sh $(VENV) $(STAMP)
+
+demo: $(STAMP) ## Form a ComputeDomain on a simulated cluster, break it, heal it, tear it down
+	@$(BIN)/interlace demo $(ARGS)
+
+seeds: $(STAMP) ## The demo with the manifests in ../shared/seeds
+	@test -d ../shared/seeds || { echo "interlace: ../shared/seeds is not there; put the seed manifests there" >&2; exit 2; }
+	@$(BIN)/interlace demo --manifests ../shared/seeds $(ARGS)
+
+programs: $(STAMP) ## Build the real control plane for tests, once (7 minutes on 2 cores)
+	@$(BIN)/python -m testbed get > /dev/null
+
+test: $(STAMP) programs ## Unit, contract and cluster tests; a tier whose parts are missing fails
+	@$(BIN)/python -m pytest $(TIERS) $(ARGS)
+
+bench: $(STAMP) programs ## Measure what forming and ending ComputeDomains costs
+	@$(BIN)/python -m bench.domains $(ARGS)
+
+check: $(STAMP) ## Lint, format, types, import layers, docs and lock
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m tools.check_docs
+	@$(BIN)/python -m tools.check_lock
+
+lock: $(STAMP) ## Pin all dependencies anew
+	@sh tools/lock.sh $(BIN)/python
+
+clean: ## Remove everything that the other targets made in the checkout; built programs stay in the user's cache
+	rm -rf $(VENV) build dist reports .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,23 @@
+"""Fixtures for all tiers, and the rule that a tier without tests is a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytest_asyncio import is_async_test
+
+from tests.planes import PLANES, embedded_plane, plane, real_plane
+
+__all__ = ["embedded_plane", "plane", "real_plane"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put tests into the event loop of their plane; refuse a folder that was asked for and holds no test."""
+    for item in items:
+        if is_async_test(item) and PLANES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+    for argument in config.args:
+        folder = (config.invocation_params.dir / argument).resolve()
+        if folder.is_dir() and not any(folder in item.path.resolve().parents for item in items):
+            raise pytest.UsageError(f"{Path(argument)} holds no test; a tier whose parts are missing fails")
