@@ -125,9 +125,24 @@ def _demand(ref: ClaimRef, claim: ResourceClaim, *, node: str) -> Demand:
         domain=domains[0],
         all_channels=any(config.allocation_mode == "All" for config in chosen),
         devices=tuple(DeviceRef(request=r.request, pool=r.pool, device=r.device) for r in ours),
-        pods=tuple(
-            ObjectReference(api_version="v1", kind="Pod", namespace=ref.namespace, name=user.name, uid=user.uid)
-            for user in claim.status.reserved_for
-            if user.resource == "pods" and not user.api_group
-        ),
+        pods=consumers(ref, claim),
+    )
+
+
+def consumers(ref: ClaimRef, claim: ResourceClaim) -> tuple[ObjectReference, ...]:
+    """The pods that the claim is reserved for."""
+    return tuple(
+        ObjectReference(api_version="v1", kind="Pod", namespace=ref.namespace, name=user.name, uid=user.uid)
+        for user in claim.status.reserved_for
+        if user.resource == "pods" and not user.api_group
+    )
+
+
+def our_devices(claim: ResourceClaim, *, node: str) -> tuple[DeviceRef, ...]:
+    """The devices of this node's pool that are allocated to the claim, whatever else is wrong with it."""
+    allocation = claim.status.allocation
+    return tuple(
+        DeviceRef(request=result.request, pool=result.pool, device=result.device)
+        for result in (allocation.devices.results if allocation is not None else ())
+        if result.driver == DRIVER and result.pool == node
     )

@@ -1,0 +1,197 @@
+"""The whole agent of a node, wired together.
+
+Order of a start: lock, checkpoint, GPUs; then, once no other driver of our name is seen, the DRA socket, the
+registration socket and the slice. Order of a stop: the sockets go first. Jobs and IMEX are not touched by
+either: IMEX lives in the imex-host, channels in the containers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from interlace import __version__
+from interlace.api.computedomain import DRIVER
+from interlace.api.core import ObjectReference
+from interlace.imex.control import HostLink
+from interlace.kube.client import Client
+from interlace.kube.config import Config
+from interlace.kube.events import Recorder
+from interlace.kube.metrics import Metrics as KubeMetrics
+from interlace.kube.serving import Serving
+from interlace.node.checkpoint import Checkpoint
+from interlace.node.cliques import CliqueWatch
+from interlace.node.errors import AgentError
+from interlace.node.fabric import Fabric, judge, unreadable
+from interlace.node.facts import FactsError, FactsSource
+from interlace.node.metrics import Metrics
+from interlace.node.peers import PeersWatch
+from interlace.node.plugin import Registration, dra_services
+from interlace.node.prepare import Preparer
+from interlace.node.report import Reporter
+from interlace.node.rivals import only_one, refuse_rivals
+from interlace.node.rpc import listen
+from interlace.node.settings import AgentSettings
+from interlace.node.slices import SlicePublisher
+from interlace.node.state import NodeState
+from interlace.node.sweep import Sweeper, remove_orphans
+
+CLEAR_WAIT = 15.0
+"""How long the sockets wait for an API server that does not answer; kubelet needs them to unprepare."""
+log = structlog.get_logger(__name__)
+
+
+async def serve(settings: AgentSettings, *, config: Config, facts: FactsSource) -> None:
+    """Run until cancelled. Raises an ``AgentError`` where the agent cannot, or must not, run on this node."""
+    try:
+        with only_one(settings.home):
+            await refuse_rivals(settings.registrar_dir)
+            await _Agent(settings, config=config, facts=facts).run()
+    except* AgentError as group:
+        raise _first(group) from None
+
+
+class _Agent:
+    def __init__(self, settings: AgentSettings, *, config: Config, facts: FactsSource) -> None:
+        self._settings = settings
+        self._facts = facts
+        self._registry = CollectorRegistry()
+        self._metrics = Metrics(self._registry, node=settings.node_name)
+        self._client = Client(config, user_agent=f"interlace-agent/{__version__}", metrics=KubeMetrics(self._registry))
+        self._events = Recorder(self._client, component="interlace-agent", host=settings.node_name)
+        self._checkpoint = Checkpoint(settings.home, boot_id=_boot_id(settings.boot_id))
+        self._link = HostLink(settings.imex_socket)
+        self._state = NodeState(
+            node=settings.node_name, slots=settings.max_nodes, link=self._link, checkpoint=self._checkpoint
+        )
+        self._reporter = Reporter(self._client)
+        self._preparer = Preparer(
+            settings,
+            client=self._client,
+            checkpoint=self._checkpoint,
+            state=self._state,
+            reporter=self._reporter,
+            events=self._events,
+        )
+        self._cliques = CliqueWatch(self._client, namespace=settings.namespace, state=self._state)
+        self._slices = SlicePublisher(self._client, node=settings.node_name, rival_timeout=settings.rival_timeout)
+        self._sweeper = Sweeper(
+            settings,
+            client=self._client,
+            checkpoint=self._checkpoint,
+            preparer=self._preparer,
+            reporter=self._reporter,
+        )
+        self._peers = PeersWatch(settings, state=self._state, reporter=self._reporter)
+        self._endpoint = settings.home / "dra.sock"
+        self._registration = Registration(self._endpoint, on_status=self._state.poke)
+        self._state.on_change(self._count)
+
+    async def run(self) -> None:
+        self._load()
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._client)
+            if self._settings.http_port >= 0:
+                await stack.enter_async_context(self._serving())
+            async with asyncio.TaskGroup() as group:
+                for part in (
+                    self._events.run,
+                    self._link.run,
+                    self._reporter.run,
+                    self._cliques.run,
+                    self._slices.run,
+                    self._sweeper.run,
+                    self._peers.run,
+                    self._watch_fabric,
+                    self._serve_kubelet,
+                ):
+                    group.create_task(part())
+
+    def _load(self) -> None:
+        loaded = self._checkpoint.load(cdi_root=self._settings.cdi_root)
+        if loaded.remark:
+            log.warning("checkpoint", remark=loaded.remark)
+        if loaded.damaged:
+            node = ObjectReference(api_version="v1", kind="Node", name=self._settings.node_name)
+            self._events.event(node, reason="CheckpointDamaged", message=loaded.remark, warning=True)
+        remove_orphans(self._checkpoint, self._settings)
+        self._count()
+
+    async def _serve_kubelet(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLEAR_WAIT):
+                await self._slices.cleared.wait()
+        registration = self._settings.registrar_dir / f"{DRIVER}-reg.sock"
+        async with (
+            listen(self._endpoint, dra_services(self._preparer, self._metrics)),
+            listen(registration, [self._registration.service]),
+        ):
+            log.info("waiting for kubelet", registration=str(registration), endpoint=str(self._endpoint))
+            await asyncio.Event().wait()
+
+    async def _watch_fabric(self) -> None:
+        """Read the GPUs again and again; one failed reading after a good one is not believed yet."""
+        failures = 0
+        while True:
+            found = await self._read_fabric()
+            failures = failures + 1 if found.reason == "FactsUnreadable" else 0
+            if failures != 1 or not self._state.fabric.healthy:
+                self._show(found)
+            settled = found.settled and not failures
+            await asyncio.sleep(self._settings.fabric_interval if settled else self._settings.fabric_interval_unsettled)
+
+    async def _read_fabric(self) -> Fabric:
+        try:
+            return judge(await self._facts.read())
+        except FactsError as error:
+            return unreadable(str(error))
+        except Exception as error:
+            # Whatever a driver does, the agent stays: it reports.
+            log.exception("reading the GPUs failed")
+            return unreadable(f"Reading the GPUs failed: {type(error).__name__}: {error}.")
+
+    def _show(self, fabric: Fabric) -> None:
+        if fabric == self._state.fabric:
+            return
+        level = log.info if fabric.healthy else log.warning
+        level("fabric", clique=fabric.clique, healthy=fabric.healthy, reason=fabric.reason, cause=fabric.message)
+        self._state.fabric = fabric
+        self._metrics.fabric(healthy=fabric.healthy)
+        self._cliques.follow(fabric)
+        self._slices.show(fabric)
+        self._state.poke()
+
+    def _count(self) -> None:
+        self._metrics.prepared(sum(len(held.devices) for held in self._checkpoint if held.completed))
+
+    def _ready(self) -> str | None:
+        if self._registration.problem is not None:
+            return self._registration.problem
+        if not self._slices.published:
+            return "the ResourceSlice of this node is not published"
+        foreign = self._slices.foreign
+        return f"another driver named {DRIVER} keeps ResourceSlice {foreign[0].metadata.name}" if foreign else None
+
+    def _serving(self) -> Serving:
+        return Serving(
+            host=self._settings.http_host, port=self._settings.http_port, registry=self._registry, ready=self._ready
+        )
+
+
+def _boot_id(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        log.warning("the boot id cannot be read, so a reboot will not be noticed", path=str(path), cause=str(error))
+        return ""
+
+
+def _first(group: BaseExceptionGroup[AgentError]) -> AgentError:
+    """The first error of a group of groups."""
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found

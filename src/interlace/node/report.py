@@ -1,0 +1,123 @@
+"""Writes how claims stand into their status: one apply a change, never inside a kubelet call.
+
+Invariant: at most one write for a claim is on its way; a newer standing replaces one that was not
+written yet; after ``forget`` has returned no write for the claim begins. A claim that is gone, replaced
+or deallocated is dropped without a word: that is how claims end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+
+from interlace.api.computedomain import DRIVER
+from interlace.api.resource import ResourceClaim
+from interlace.kube.client import Client
+from interlace.kube.errors import Conflict, Invalid, NotFound
+from interlace.kube.queue import WorkQueue, work
+from interlace.node.clock import now
+from interlace.node.standing import PEERS, READY, Standing, Verdict, body
+
+WORKERS = 4
+FORGET_WAIT = 2.0
+"""How long ``forget`` waits for a write that is on its way."""
+log = structlog.get_logger(__name__)
+
+
+class Reporter:
+    """The wanted standing of each claim, and what was written."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._wanted: dict[str, Standing] = {}
+        self._written: dict[str, dict[str, tuple[Verdict, str]]] = {}
+        self._flying: dict[str, asyncio.Event] = {}
+
+    def want(self, standing: Standing) -> None:
+        """Say this of the claim; what was said of its peers before is kept unless it says something itself."""
+        uid = standing.claim.uid
+        before = self._wanted.get(uid)
+        if standing.peers is None and before is not None and standing.ready.good:
+            standing = msgspec.structs.replace(standing, peers=before.peers)
+        self._want(standing)
+
+    def want_peers(self, uid: str, peers: Verdict | None) -> None:
+        """Say this of the claim's peers, if anything was said of the claim."""
+        before = self._wanted.get(uid)
+        if before is not None:
+            self._want(msgspec.structs.replace(before, peers=peers))
+
+    def peers_of(self, uid: str) -> Verdict | None:
+        """What is said of the claim's peers now."""
+        before = self._wanted.get(uid)
+        return before.peers if before is not None else None
+
+    def adopt(self, standing: Standing, said: Mapping[str, tuple[Verdict, str]]) -> None:
+        """Take over what an earlier run of the agent wrote, so that the same is not written again."""
+        self._written[standing.claim.uid] = dict(said)
+        peers = said.get(PEERS)
+        self._want(msgspec.structs.replace(standing, peers=peers[0] if peers is not None else None))
+
+    async def forget(self, uid: str) -> None:
+        """Say nothing more of this claim; waits a little for a write that is on its way."""
+        self._wanted.pop(uid, None)
+        self._written.pop(uid, None)
+        flying = self._flying.get(uid)
+        if flying is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FORGET_WAIT):
+                    await flying.wait()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        await work(self._queue, self._write, workers=WORKERS)
+
+    def _want(self, standing: Standing) -> None:
+        uid = standing.claim.uid
+        if self._wanted.get(uid) != standing:
+            self._wanted[uid] = standing
+            self._queue.add(uid)
+
+    async def _write(self, uid: str) -> None:
+        standing = self._wanted.get(uid)
+        if standing is None:
+            return
+        written = self._written.get(uid, {})
+        if {kind: verdict for kind, (verdict, _) in written.items()} == standing.conditions:
+            return
+        since = {kind: _since(written.get(kind), verdict) for kind, verdict in standing.conditions.items()}
+        landed = self._flying[uid] = asyncio.Event()
+        claim = standing.claim
+        try:
+            await self._client.apply(
+                ResourceClaim,
+                body(standing, since=since),
+                name=claim.name,
+                namespace=claim.namespace,
+                manager=DRIVER,
+                subresource="status",
+            )
+        except (NotFound, Conflict, Invalid) as error:
+            level = log.warning if isinstance(error, Invalid) else log.debug
+            level("claim status not written", claim=str(claim), cause=str(error))
+            if uid in self._wanted:
+                self._remember(uid, standing, since)
+        else:
+            log.debug("claim status written", claim=str(claim), ready=standing.conditions[READY].reason)
+            if uid in self._wanted:
+                self._remember(uid, standing, since)
+        finally:
+            landed.set()
+            del self._flying[uid]
+
+    def _remember(self, uid: str, standing: Standing, since: Mapping[str, str]) -> None:
+        self._written[uid] = {kind: (verdict, since[kind]) for kind, verdict in standing.conditions.items()}
+
+
+def _since(before: tuple[Verdict, str] | None, verdict: Verdict) -> str:
+    return before[1] if before is not None and before[0].good == verdict.good and before[1] else now()

@@ -1,0 +1,184 @@
+"""The node's one ResourceSlice: what the scheduler may give away here.
+
+Invariant: unless the fabric verdict changes, or somebody else changes or deletes the slice, nothing is
+written: not when a domain comes, not when it goes. Kubelet deletes all slices of its node when it starts, and
+those of a driver whose socket is gone; so the slice is watched and written again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import msgspec
+import structlog
+
+from interlace.api.computedomain import DRIVER
+from interlace.api.resource import Device, DeviceAttribute, ResourcePool, ResourceSlice, ResourceSliceSpec
+from interlace.kube.client import Client
+from interlace.kube.errors import KubeError
+from interlace.kube.informer import Informer
+from interlace.kube.queue import WorkQueue, work
+from interlace.node.errors import RivalDriver
+from interlace.node.fabric import Fabric
+
+CHANNEL, UNHEALTHY = "channel", "channel-unhealthy"
+_ATTRIBUTE_LIMIT = 64
+_NAME_LIMIT = 253
+log = structlog.get_logger(__name__)
+
+
+def devices(fabric: Fabric) -> list[Device]:
+    """The devices of this node: one channel, the lock that gives the node to one domain.
+
+    On an unhealthy fabric its type is one that no DeviceClass selects. ``clique`` is left out where it is not
+    known, which is something else than ``""``: no fabric.
+    """
+    attributes = {
+        "type": DeviceAttribute(string=CHANNEL if fabric.healthy else UNHEALTHY),
+        "id": DeviceAttribute(int_=0),
+        "domain": DeviceAttribute(string=""),
+    }
+    if fabric.clique or fabric.healthy:
+        attributes["clique"] = DeviceAttribute(string=fabric.clique)
+    if not fabric.healthy:
+        attributes["reason"] = DeviceAttribute(string=fabric.reason[:_ATTRIBUTE_LIMIT])
+    return [Device(name="channel-0", attributes=attributes)]
+
+
+def remember_clique(fabric: Fabric, published: ResourceSlice | None) -> Fabric:
+    """An unhealthy fabric that does not say where it is keeps the clique that the slice names."""
+    if fabric.healthy or fabric.clique or published is None:
+        return fabric
+    for device in published.spec.devices:
+        attribute = device.attributes.get("clique")
+        if attribute is not None and attribute.string:
+            return msgspec.structs.replace(fabric, clique=attribute.string)
+    return fabric
+
+
+def slice_name(node: str) -> str:
+    """Name of our slice. Long node names are cut; the suffix says whose it is."""
+    suffix = f"-{DRIVER}"
+    return node[: _NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
+
+
+class SlicePublisher:
+    """Keeps the slice as it should be, and looks for slices of another driver with our name."""
+
+    def __init__(self, client: Client, *, node: str, rival_timeout: float) -> None:
+        self._client = client
+        self._node = node
+        self._name = slice_name(node)
+        self._rival_timeout = rival_timeout
+        self._fabric: Fabric | None = None
+        self._own: ResourceSlice | None = None
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._touched = asyncio.Event()
+        self._informer = Informer(client, ResourceSlice, fields=f"spec.nodeName={node},spec.driver={DRIVER}")
+        self._informer.on_change(self._changed)
+        self.cleared = asyncio.Event()
+        """Set once no slice of another driver of our name is on this node."""
+        self.published = False
+        """Whether the slice on the server is the one wanted, as far as we know."""
+
+    def show(self, fabric: Fabric) -> None:
+        """Publish this from now on."""
+        self._fabric = fabric
+        self._queue.add(self._name)
+
+    async def run(self) -> None:
+        """Publish until cancelled. Raises ``RivalDriver`` where another driver's slices do not go away."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informer.run())
+            await self._informer.synced()
+            await self._clear()
+            self.cleared.set()
+            await work(self._queue, self._publish, workers=1)
+
+    @property
+    def foreign(self) -> list[ResourceSlice]:
+        """Slices of this node under our driver's name that are not ours."""
+        return [found for found in self._informer.items() if found.metadata.name != self._name]
+
+    async def _clear(self) -> None:
+        """Wait for leftovers to go: kubelet removes them about half a minute after their driver's socket."""
+        deadline = asyncio.get_running_loop().time() + self._rival_timeout
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while self.foreign:
+                    log.warning(
+                        "slices of another driver of the same name", slices=[s.metadata.name for s in self.foreign]
+                    )
+                    self._touched.clear()
+                    await self._touched.wait()
+        if self.foreign:
+            name = self.foreign[0].metadata.name
+            raise RivalDriver(
+                f"ResourceSlice {name} of node {self._node} is kept by another driver named {DRIVER} (field managers: "
+                f"{await self._managers(name)}); remove that driver from the node, then start this agent."
+            )
+
+    async def _managers(self, name: str) -> str:
+        with contextlib.suppress(KubeError, ValueError):
+            raw = await self._client.request("GET", ResourceSlice.resource.path(name=name))
+            fields = msgspec.json.decode(raw, type=_Managed).metadata.managed_fields
+            return ", ".join(sorted({field.manager for field in fields})) or "unknown"
+        return "unknown"
+
+    def _changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        self._touched.set()
+        seen = new if new is not None else old
+        if seen is None or seen.metadata.name != self._name:
+            return
+        if not _older(seen, self._own):
+            self._own = new
+        self._queue.add(self._name)
+
+    async def _publish(self, name: str) -> None:
+        if self._fabric is None:
+            return
+        fabric = remember_clique(self._fabric, self._own)
+        wanted = devices(fabric)
+        own = self._own
+        if own is not None and own.spec.devices == wanted and own.spec.pool.resource_slice_count == 1:
+            self.published = True
+            return
+        self.published = False
+        generation = max((found.spec.pool.generation for found in self._informer.items()), default=0) + 1
+        spec = ResourceSliceSpec(
+            driver=DRIVER,
+            node_name=self._node,
+            pool=ResourcePool(name=self._node, generation=generation, resource_slice_count=1),
+            devices=wanted,
+        )
+        body: dict[str, Any] = {
+            "apiVersion": ResourceSlice.resource.api_version,
+            "kind": ResourceSlice.resource.kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        self._own = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
+        self.published = True
+        log.info("slice published", slice=name, generation=generation, clique=fabric.clique, healthy=fabric.healthy)
+
+
+class _Field(msgspec.Struct, rename="camel"):
+    manager: str = ""
+
+
+class _ManagedMeta(msgspec.Struct, rename="camel"):
+    managed_fields: list[_Field] = []
+
+
+class _Managed(msgspec.Struct):
+    metadata: _ManagedMeta = _ManagedMeta()
+
+
+def _older(seen: ResourceSlice, own: ResourceSlice | None) -> bool:
+    """Whether an event tells of a version before our last write: it was on its way meanwhile."""
+    if own is None:
+        return False
+    versions = seen.metadata.resource_version, own.metadata.resource_version
+    return all(v.isdigit() for v in versions) and int(versions[0]) < int(versions[1])

@@ -1,0 +1,113 @@
+"""Compares what is prepared here with the API server: after a start, and from time to time.
+
+A claim that is gone, or was replaced by another of the same name, is unprepared: kubelet may have lost its own
+record and will never do it. CDI specs that belong to no claim of the checkpoint are removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+
+import structlog
+
+from interlace.api.resource import ResourceClaim
+from interlace.kube.client import Client
+from interlace.kube.errors import KubeError, NotFound
+from interlace.node.cdi import PreparedClaim, found_specs, remove_spec
+from interlace.node.checkpoint import Checkpoint
+from interlace.node.errors import AgentError
+from interlace.node.prepare import Preparer, prepared_verdict
+from interlace.node.report import Reporter
+from interlace.node.settings import AgentSettings
+from interlace.node.standing import Standing, reported
+
+RETRY = 5.0
+"""Seconds until a claim that could not be read is tried again after a start."""
+log = structlog.get_logger(__name__)
+
+
+def remove_orphans(checkpoint: Checkpoint, settings: AgentSettings) -> None:
+    """Remove claim specs that the checkpoint does not know; call it before kubelet may call. Never raises."""
+    for uid, _ in list(found_specs(settings.cdi_root)):
+        if checkpoint.get(uid) is None:
+            log.warning("removed a CDI spec that belongs to no prepared claim", uid=uid, folder=str(settings.cdi_root))
+            with contextlib.suppress(OSError):
+                remove_spec(settings.cdi_root, uid)
+
+
+class Sweeper:
+    """One pass after the start, then one each ``sweep_interval``."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        *,
+        client: Client,
+        checkpoint: Checkpoint,
+        preparer: Preparer,
+        reporter: Reporter,
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._checkpoint = checkpoint
+        self._preparer = preparer
+        self._reporter = reporter
+        self._suspects: set[str] = set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        # What was prepared by an earlier run of the agent; only these have a standing to take over.
+        inherited = {held.claim.uid for held in self._checkpoint}
+        while inherited:
+            for held in [held for held in self._checkpoint if held.claim.uid in inherited]:
+                if await self._look(held, first=True):
+                    inherited.discard(held.claim.uid)
+            inherited &= {held.claim.uid for held in self._checkpoint}
+            if inherited:
+                await asyncio.sleep(RETRY)
+        while True:
+            await asyncio.sleep(self._settings.sweep_interval * random.uniform(0.9, 1.1))
+            for held in list(self._checkpoint):
+                await self._look(held, first=False)
+
+    async def _look(self, held: PreparedClaim, *, first: bool) -> bool:
+        """Whether the claim could be judged."""
+        try:
+            claim = await self._client.get(ResourceClaim, held.claim.name, namespace=held.claim.namespace)
+        except NotFound:
+            claim = None
+        except KubeError as error:
+            log.warning("a prepared claim cannot be compared", claim=str(held.claim), cause=str(error))
+            return False
+        uid = held.claim.uid
+        if claim is not None and claim.metadata.uid == uid:
+            self._suspects.discard(uid)
+            if first and held.completed:
+                self._adopt(held, claim)
+            return True
+        # A pod deleted by force loses its claim seconds before kubelet unprepares it: between two starts one
+        # look is not enough.
+        if not first and uid not in self._suspects:
+            self._suspects.add(uid)
+            return True
+        self._suspects.discard(uid)
+        log.warning("unprepared a claim that no longer exists", claim=str(held.claim), uid=uid)
+        try:
+            await self._preparer.unprepare(held.claim)
+        except AgentError as error:
+            log.warning("a claim that no longer exists cannot be unprepared", claim=str(held.claim), cause=str(error))
+            return False
+        return True
+
+    def _adopt(self, held: PreparedClaim, claim: ResourceClaim) -> None:
+        standing = Standing(
+            claim=held.claim,
+            devices=held.devices,
+            domain=held.domain,
+            clique=held.clique,
+            index=held.index,
+            ready=prepared_verdict(held),
+        )
+        self._reporter.adopt(standing, reported(claim))
