@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from interlace.api.computedomain import ComputeDomain
+from interlace.api.core import Pod
 from interlace.api.meta import Resource
 from interlace.kube.untyped import untyped
 from interlace.sim.cluster import Cluster, ClusterSettings, run_cluster
@@ -50,10 +51,10 @@ async def clear(cluster: Cluster, namespace: str) -> None:
             await cluster.client.delete(
                 workload, item["metadata"]["name"], namespace=namespace, propagation="Background"
             )
-    for plain in (untyped(Resource("", "v1", "pods", "Pod", True)), ComputeDomain):
-        for item in (await cluster.client.list(plain, namespace=namespace)).items:
-            name = item.metadata.name if isinstance(item, ComputeDomain) else item["metadata"]["name"]
-            await cluster.client.delete(plain, name, namespace=namespace)
+    for pod in (await cluster.client.list(Pod, namespace=namespace)).items:
+        await cluster.client.delete(Pod, pod.metadata.name, namespace=namespace)
+    for found in (await cluster.client.list(ComputeDomain, namespace=namespace)).items:
+        await cluster.client.delete(ComputeDomain, found.metadata.name, namespace=namespace)
 
     def left() -> list[str]:
         return [

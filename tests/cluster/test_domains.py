@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -45,7 +46,7 @@ async def _all_ready(cluster: Cluster, job: str, *, namespace: str, count: int) 
     return pods(cluster, job, namespace=namespace)
 
 
-async def _form(cluster: Cluster, name: str, *, namespace: str, replicas: int, **spec: object) -> list[Pod]:
+async def _form(cluster: Cluster, name: str, *, namespace: str, replicas: int, **spec: Any) -> list[Pod]:
     await cluster.apply(domain(name, namespace=namespace, **spec))
     await cluster.apply(deployment(name, namespace=namespace, replicas=replicas, template=f"{name}-channel"))
     found = await _all_ready(cluster, name, namespace=namespace, count=replicas)
@@ -134,14 +135,12 @@ async def _domain_uid(cluster: Cluster, name: str, *, namespace: str) -> str:
 
 async def _until_event(cluster: Cluster, namespace: str, *, about: str, saying: str) -> str:
     """Wait for an event about an object that contains ``saying``; returns its message."""
-    found: list[str] = []
 
-    async def told() -> bool:
-        found[:] = [event.message for event in await events(cluster, namespace, about=about) if saying in event.message]
-        return bool(found)
+    async def told() -> str:
+        found = [event.message for event in await events(cluster, namespace, about=about)]
+        return next((message for message in found if saying in message), "")
 
-    await eventually(told, within=WITHIN, every=0.2)
-    return found[0]
+    return await eventually(told, within=WITHIN, every=0.2, what=f"an event about {about} that says {saying!r}")
 
 
 async def test_an_unknown_field_in_an_opaque_config_is_refused_by_name(cluster: Cluster, namespace: str) -> None:

@@ -50,7 +50,7 @@ SIMULATED = {
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; progress goes to stderr.")
 def demo(
-    nodes: int, server: Literal["embedded", "real"], keep: bool, speed: float, manifests: Path | None, as_json: bool
+    *, nodes: int, server: Literal["embedded", "real"], keep: bool, speed: float, manifests: Path | None, as_json: bool
 ) -> None:
     """Watch a ComputeDomain and a Deployment become one IMEX domain, lose a node, heal, shrink and go."""
     from interlace.cli.stage import Show

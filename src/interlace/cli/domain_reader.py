@@ -60,7 +60,7 @@ class Reader:
         except NotFound:
             raise Exit(
                 Code.REFUSED,
-                f"ComputeDomain {self.namespace}/{name} does not exist; `interlace domains list -A` shows those that do",
+                f"ComputeDomain {self.namespace}/{name} does not exist; see `interlace domains list -A`",
             ) from None
 
     async def picture(self, name: str) -> Picture:

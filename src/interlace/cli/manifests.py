@@ -5,22 +5,20 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command("manifests")
 @click.option("--namespace", default="interlace-system", show_default=True, help="Where the components run.")
 @click.option("--image", help="Container image of all components.")
 @click.option("--replicas", default=2, show_default=True, type=click.IntRange(1, 5), help="Of the controller.")
+@click.option("--driver-root", default="/", show_default=True, help="Where the NVIDIA driver is on the nodes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (a List) instead of YAML.")
-def manifests(namespace: str, image: str | None, replicas: int, as_json: bool) -> None:
+def print_manifests(*, namespace: str, image: str | None, replicas: int, driver_root: str, as_json: bool) -> None:
     """Print what installs Interlace: ``interlace manifests | kubectl apply --server-side -f -``."""
-    import json
+    import msgspec
 
-    import yaml
+    from interlace.manifests import IMAGE, manifests, render
 
-    from interlace.manifests import manifests as render
-
-    values = {"image": image} if image else {}
-    objects = render(namespace=namespace, replicas=replicas, **values)
+    objects = manifests(namespace=namespace, image=image or IMAGE, replicas=replicas, driver_root=driver_root)
     if as_json:
-        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        click.echo(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}).decode())
     else:
-        click.echo(yaml.safe_dump_all(objects, sort_keys=False, width=120), nl=False)
+        click.echo(render(objects), nl=False)

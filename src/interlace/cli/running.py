@@ -23,7 +23,7 @@ def run(main: Coroutine[Any, Any, Code | None], *, on_signal: Code = Code.INTERR
         first = _first(group)
         if isinstance(first, Exit):
             code, message = first.code, first.message
-    except* Exception as group:
+    except* Exception as group:  # noqa: BLE001  what cannot be explained is raised again
         code, message = _explain(_first(group))
     if message:
         print(f"interlace: {message}", file=sys.stderr)

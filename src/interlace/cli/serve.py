@@ -45,10 +45,11 @@ def serve() -> None:
 def controller(ctx: click.Context) -> None:
     """Reconcile ComputeDomains: claim templates, membership, status."""
     from interlace.domains import controller as program
+    from interlace.domains.settings import ControllerSettings
     from interlace.kube.config import load
 
     _configure_log()
-    settings = _parse(program.ControllerSettings.parse, ctx)
+    settings = _parse(ControllerSettings.parse, ctx)
     run(program.serve(settings, config=load()), on_signal=Code.GOOD)
 
 

@@ -50,6 +50,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds without a Lease renewal until a node counts as lost."""
     eviction: int = 1
     """Seconds until pods of a lost node are evicted."""
+    platform_rate: int | None = 500
+    """Client rate of a real scheduler and controller-manager, requests a second; None is their default."""
     kubelet: KubeletSettings = KubeletSettings(lease=1.0)
     separate: frozenset[str] = frozenset()
     """Components that run as processes of their own."""
@@ -156,13 +158,17 @@ async def run_cluster(
 @asynccontextmanager
 async def _start_plane(settings: ClusterSettings, *, state: Path, tell: Callable[[str], None]) -> AsyncIterator[Plane]:
     if settings.server == "real":
-        from testbed.plane import ControlPlane  # noqa: PLC0415  only in a checkout
+        from testbed.flags import Settings  # noqa: PLC0415  only in a checkout
+        from testbed.plane import ControlPlane  # noqa: PLC0415
 
         tell("starting real etcd, kube-apiserver, kube-scheduler and kube-controller-manager")
         async with ControlPlane(
             state_dir=state / "plane",
-            node_monitor_grace_period=settings.node_grace,
-            default_not_ready_toleration_seconds=settings.eviction,
+            settings=Settings(
+                client_qps=settings.platform_rate,
+                node_monitor_grace_period=settings.node_grace,
+                toleration_seconds=settings.eviction,
+            ),
         ) as plane:
             yield plane
         return

@@ -22,7 +22,7 @@ from interlace.sim.kubelet.process import find_processes
 async def list_objects(client: Client) -> set[str]:
     """``kind namespace/name`` of every object of every kind that can be listed."""
     found: set[str] = set()
-    for resource in await Discovery(client).resources(verb="list"):
+    for resource in await Discovery(client).listable():
         if resource.plural == "events":
             continue
         try:

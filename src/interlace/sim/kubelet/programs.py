@@ -133,9 +133,10 @@ async def run_component(record: ContainerRecord, *, root: Path, clique: str, gpu
             await host.serve(localize(host.HostSettings.parse(argv, record.env), record, root=root))
         case "controller":
             from interlace.domains import controller  # noqa: PLC0415
+            from interlace.domains.settings import ControllerSettings  # noqa: PLC0415
 
             await controller.serve(
-                localize(controller.ControllerSettings.parse(argv, record.env), record, root=root),
+                localize(ControllerSettings.parse(argv, record.env), record, root=root),
                 config=in_cluster(record.env),
             )
         case unknown:
