@@ -19,9 +19,9 @@ $(STAMP): requirements/dev.txt pyproject.toml tools/venv.sh
 demo: $(STAMP) ## Form a ComputeDomain on a simulated cluster, break it, heal it, tear it down
 	@$(BIN)/interlace demo $(ARGS)
 
-seeds: $(STAMP) ## The demo with the manifests in ../shared/seeds
-	@test -d ../shared/seeds || { echo "interlace: ../shared/seeds is not there; put the seed manifests there" >&2; exit 2; }
-	@$(BIN)/interlace demo --manifests ../shared/seeds $(ARGS)
+seeds: $(STAMP) ## The demo with the two manifests of the seed page in ../shared
+	@$(BIN)/python -m tools.seeds ../shared/seeds/004_cd68419bcf51650b.txt build/seeds
+	@$(BIN)/interlace demo --manifests build/seeds $(ARGS)
 
 programs: $(STAMP) ## Build the real control plane for tests, once (7 minutes on 2 cores)
 	@$(BIN)/python -m testbed get > /dev/null

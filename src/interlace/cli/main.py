@@ -34,10 +34,10 @@ class Verbs(click.Group):
         if entry is None:
             return None
         module, _, attribute = entry[0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)  # noqa: ARG002  click names it
+        command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click names it
         """The table of verbs."""
         with formatter.section("Verbs"):
             formatter.write_dl([(name, line) for name, (_, line) in self.table.items()])
