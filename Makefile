@@ -37,6 +37,7 @@ check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m tools.modules --check
 	@$(BIN)/python -m tools.check_docs
 	@$(BIN)/python -m tools.check_lock
 

@@ -70,7 +70,7 @@ def restore(page: str, shape: str) -> str:
     text = re.sub(r"\s", "", page)
     for start in (match.start() for match in re.finditer(re.escape(lines[0]), text)):
         position = start
-        for number, line in enumerate(lines):
+        for number, line in enumerate(lines):  # noqa: B007  it tells where the loop stopped
             found = text.find(line, position)
             between = text[position:found] if found >= 0 else "x"
             if found < 0 or (between and not between.startswith("#")):
