@@ -48,6 +48,7 @@ class Client:
     ) -> None:
         self.config = config
         self.namespace = config.namespace
+        self.timeout = timeout
         self._wire = Wire(
             config, user_agent=user_agent, qps=qps, burst=burst, timeout=timeout, idle=idle, metrics=metrics
         )
@@ -227,9 +228,10 @@ class Client:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         accept = {"Accept": _METADATA.format("")} if metadata_only else None
         path, codec = _path(kind, namespace), self._codec(kind)
-        async with aclosing(self._wire.lines(path, query=query, headers=accept)) as lines:
-            async for line in lines:
-                yield codec.event(line, path=path)
+        async with aclosing(self._wire.lines(path, query=query, headers=accept)) as batches:
+            async for lines in batches:
+                for line in lines:
+                    yield codec.event(line, path=path)
 
     async def request(
         self,

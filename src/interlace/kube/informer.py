@@ -235,27 +235,29 @@ class Informer(Generic[T]):
                 self._follow(event)
 
     async def _initial(self, stream: AsyncGenerator[WatchEvent[T], None]) -> None:
+        loop, silence = asyncio.get_running_loop(), self._pace.silence
         gathered: dict[Key, T] = {}
-        while True:
-            try:
-                async with asyncio.timeout(self._pace.silence):
-                    event = await anext(stream)
-            except StopAsyncIteration:
-                raise Unreachable(
-                    f"watch of {self._name}: ended within the initial events", url=self._client.config.server
-                ) from None
-            except TimeoutError as error:
-                raise _NoInitialEvents("the initial events do not end") from error
-            except (BadRequest, Invalid) as error:
-                raise _NoInitialEvents(str(error)) from error
-            if event.initial_events_end:
-                self._replace(gathered.values(), event.resource_version)
-                return
-            if event.type in ("ADDED", "MODIFIED"):
-                gathered[key_of(event.object)] = event.object
-            elif event.type != "BOOKMARK":
-                gathered.pop(key_of(event.object), None)
-                self._warn_unreadable(event)
+        try:
+            # The first event may have to wait until the stream is open, which the client bounds.
+            async with asyncio.timeout(self._client.timeout + silence) as limit:
+                heard = float("-inf")
+                async for event in stream:
+                    if loop.time() > heard + silence / 10:  # moving the limit costs more than an event
+                        heard = loop.time()
+                        limit.reschedule(heard + silence)
+                    if event.initial_events_end:
+                        self._replace(gathered.values(), event.resource_version)
+                        return
+                    if event.type in ("ADDED", "MODIFIED"):
+                        gathered[key_of(event.object)] = event.object
+                    elif event.type != "BOOKMARK":
+                        gathered.pop(key_of(event.object), None)
+                        self._warn_unreadable(event)
+        except TimeoutError as error:
+            raise _NoInitialEvents("the initial events do not end") from error
+        except (BadRequest, Invalid) as error:
+            raise _NoInitialEvents(str(error)) from error
+        raise Unreachable(f"watch of {self._name}: ended within the initial events", url=self._client.config.server)
 
     def _replace(self, items: Iterable[T], version: str) -> None:
         changes = self._store.replace(items)

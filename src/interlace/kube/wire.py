@@ -106,14 +106,17 @@ class Wire:
 
     async def lines(
         self, path: str, *, query: Mapping[str, str], headers: Mapping[str, str] | None
-    ) -> AsyncGenerator[bytes, None]:
-        """GET a stream and yield its lines; ``Unreachable`` when it breaks, stays silent, or ends within a line."""
+    ) -> AsyncGenerator[list[bytes], None]:
+        """GET a stream and yield its lines, in batches as they arrive.
+
+        ``Unreachable`` when it breaks, stays silent, or ends within a line.
+        """
         wait = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT, sock_read=self._idle)
         url = self._url(path, query)
 
         async def send(grant: Grant) -> _Answer:
             response = await self._raw("GET", url, grant, headers=headers, body=None, timeout=wait)
-            if response.ok:
+            if 200 <= response.status < 300:
                 return _Answer(response.status, response.headers, b"", response)
             async with response:
                 return _Answer(response.status, response.headers, await response.read())
@@ -125,8 +128,8 @@ class Wire:
             raise RuntimeError("an accepted watch has no stream")
         async with answer.stream:
             with _telling(self._config.server, f"watch of {path}"):
-                async for line in _lines(answer.stream.content):
-                    yield line
+                async for lines in _lines(answer.stream.content):
+                    yield lines
 
     async def _patiently(
         self, send: Callable[[Grant], Awaitable[_Answer]], method: str, path: str, *, patient: bool
@@ -208,17 +211,16 @@ def _telling(url: str, what: str) -> Iterator[None]:
         raise Unreachable(f"{what}: {url}: {str(error) or type(error).__name__}", url=url) from error
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Lines of any length; the last one must be complete."""
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+    """Lines of any length, those of a chunk together; the last one must be complete."""
     parts: list[bytes] = []
     async for chunk in content.iter_any():
         first, *more = chunk.split(b"\n")
         parts.append(first)
         if more:
-            yield b"".join(parts)
-            for line in more[:-1]:
-                yield line
-            parts = [more[-1]]
+            lines = [b"".join(parts), *more]
+            parts = [lines.pop()]
+            yield lines
     if any(parts):
         raise aiohttp.ClientPayloadError("the stream ended within a line")
 
