@@ -1,7 +1,7 @@
 """CEL for device selectors and for CRD rules, over Google's runtime.
 
-Every expression is compiled once a process. Invariant: failures surface as ``CelError`` with the
-text of the real server; a selector that fails on one device (``no such key: domain``) is an error,
+Every expression is compiled once a process. Invariant: failures surface as ``CelError``, those of an
+evaluation with the text of the real server (compilers word theirs differently); a selector that fails on one device (``no such key: domain``) is an error,
 not a mismatch, because the real scheduler then gives up on the whole pod.
 """
 
@@ -24,7 +24,7 @@ _OLD_SELF: Final = re.compile(r"\boldSelf\b")
 
 
 class CelError(Exception):
-    """An expression could not be compiled or evaluated; the text is the server's."""
+    """An expression could not be compiled or evaluated; the text says why."""
 
 
 def _reason(text: str) -> str:

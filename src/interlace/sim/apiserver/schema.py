@@ -11,6 +11,8 @@ import copy
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from interlace.sim.apiserver.cause import Cause as Cause  # noqa: PLC0414 - callers take it from here
 from interlace.sim.apiserver.cause import invalid
 from interlace.sim.apiserver.rules import RuleSet
@@ -26,8 +28,10 @@ _BLOCKING: Final = frozenset(
         "FieldValueTypeInvalid",
     }
 )
+_ROOT: Final = "<nil>"
+"""How the server names the object as a whole."""
 _NOT_CHECKED: Final = invalid(
-    "<nil>",
+    _ROOT,
     None,
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
@@ -77,7 +81,7 @@ class CrdSchema:
         if self._rules:
             blocked = any(c.reason in _BLOCKING for c in found)
             found += [_NOT_CHECKED] if blocked else self._rules.findings(obj, old)
-        return found
+        return [c if c.field else msgspec.structs.replace(c, field=_ROOT) for c in found]
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI v3 component of the kind."""
