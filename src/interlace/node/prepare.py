@@ -72,7 +72,7 @@ class Preparer:
         why: list[Closed] = []
         deadline = asyncio.get_running_loop().time() + self._settings.prepare_timeout
         try:
-            async with self._turns.prepare(ref.uid, deadline=deadline):
+            async with self._turns.prepare(ref, deadline=deadline):
                 return await self._prepare(ref, why)
         except TimeoutError:
             last = why[-1] if why else Closed(reason=Reason.API_UNREACHABLE, message="no step of it ended in time.")
@@ -87,7 +87,7 @@ class Preparer:
     async def unprepare(self, ref: ClaimRef) -> None:
         """Forget a claim, known or not. Raises ``StateError`` if its files cannot be removed."""
         check_uid(ref)
-        async with self._turns.unprepare(ref.uid):
+        async with self._turns.unprepare(ref):
             self._failed.pop(ref.uid, None)
             await self._reporter.forget(ref.uid)
             try:

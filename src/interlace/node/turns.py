@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from interlace.node.demand import ClaimRef
 from interlace.node.errors import Reason, Refusal
 
 
@@ -29,12 +30,12 @@ class Turns:
         return len(self._turns)
 
     @asynccontextmanager
-    async def prepare(self, uid: str, *, deadline: float) -> AsyncGenerator[None]:
+    async def prepare(self, claim: ClaimRef, *, deadline: float) -> AsyncGenerator[None]:
         """Hold the turn until ``deadline`` (loop time): then ``TimeoutError``.
 
         An Unprepare of the claim ends it at once, with a ``Refusal`` of reason ``Withdrawn``.
         """
-        turn = self._enter(uid)
+        turn = self._enter(claim.uid)
         try:
             async with asyncio.timeout_at(deadline), turn.lock:
                 if turn.withdrawals:
@@ -48,16 +49,16 @@ class Turns:
         except TimeoutError:
             if turn.withdrawals:
                 raise Refusal(
-                    Reason.WITHDRAWN, "kubelet unprepared the claim while it was being prepared.", permanent=True
+                    Reason.WITHDRAWN, f"{claim}: kubelet unprepared it while it was being prepared.", permanent=True
                 ) from None
             raise
         finally:
-            self._leave(uid, turn)
+            self._leave(claim.uid, turn)
 
     @asynccontextmanager
-    async def unprepare(self, uid: str) -> AsyncGenerator[None]:
+    async def unprepare(self, claim: ClaimRef) -> AsyncGenerator[None]:
         """Hold the turn; a Prepare of the same claim that is in progress ends at its next wait."""
-        turn = self._enter(uid)
+        turn = self._enter(claim.uid)
         turn.withdrawals += 1
         try:
             if turn.scope is not None and not turn.scope.expired():
@@ -66,7 +67,7 @@ class Turns:
                 yield
         finally:
             turn.withdrawals -= 1
-            self._leave(uid, turn)
+            self._leave(claim.uid, turn)
 
     def _enter(self, uid: str) -> _Turn:
         turn = self._turns.setdefault(uid, _Turn())
