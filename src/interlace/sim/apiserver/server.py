@@ -1,0 +1,433 @@
+"""The embedded API server: HTTP in front of the store.
+
+A request is authenticated, authorized, answered by one verb and audited, in this order, as on the real server. All
+state is in memory; ``state_dir`` holds the certificate, the key that signs tokens and the kubeconfig.
+
+Invariant: after the context manager has ended there is no open socket, no task and no timer left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+from interlace.kube.config import Config
+from interlace.sim.apiserver import admission, certificates, definitions, errors
+from interlace.sim.apiserver.admission import Operation
+from interlace.sim.apiserver.audit import AuditLog
+from interlace.sim.apiserver.auth import AUDIENCE, Tokens, UserInfo
+from interlace.sim.apiserver.calls import Call, Target, parse_path, verb_of
+from interlace.sim.apiserver.definitions import Definitions
+from interlace.sim.apiserver.documents import Documents
+from interlace.sim.apiserver.errors import ApiFault
+from interlace.sim.apiserver.faults import Faults
+from interlace.sim.apiserver.kinds import Kinds
+from interlace.sim.apiserver.objects import Json, encode, get
+from interlace.sim.apiserver.rbac import Authorizer, Request
+from interlace.sim.apiserver.reading import Watch
+from interlace.sim.apiserver.selectors import by_label_selector
+from interlace.sim.apiserver.store import Key, Store
+from interlace.sim.apiserver.subresources import Subresources
+from interlace.sim.apiserver.verbs import Answer, Verbs
+from interlace.sim.apiserver.writing import Writer
+from interlace.sim.plane import AuditRecord
+
+_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/openid/v1/jwks")
+_BODY_LIMIT = 3 * 1024 * 1024
+_ADMIN = ("kubernetes-admin", ("system:masters",))
+
+
+class ApiServer:
+    """A control plane's API server in this process: a ``Plane`` of kind ``embedded``."""
+
+    kind: Literal["embedded", "real"] = "embedded"
+
+    def __init__(
+        self,
+        *,
+        state_dir: Path,
+        version: str = "v1.36.3",
+        history: int = 4096,
+        bookmark_every: float = 60.0,
+        watch_timeout: float = 3000.0,
+        port: int = 0,
+    ) -> None:
+        """``history`` is the number of changes that each resource remembers, times are in seconds."""
+        self._dir = state_dir
+        self._version = version
+        self._bookmark_every = bookmark_every
+        self._watch_timeout = watch_timeout
+        self._port = port
+        self.store = Store(history=history)
+        """All objects; tests may read it."""
+        self.kinds = Kinds()
+        self.faults = Faults(self.store)
+        """Switches for tests."""
+        self._audit = AuditLog()
+        self._tokens = Tokens()
+        self._definitions = Definitions(self.store, self.kinds)
+        self.store.after = self._definitions.follow
+        self.authorizer = Authorizer(self._lookup)
+        minor = int(version.lstrip("v").split(".")[1])
+        self._writer = Writer(
+            store=self.store,
+            admission=self._admit,
+            allowed=self.authorizer.allowed,
+            granular_claims=minor >= 36,
+        )
+        subresources = Subresources(
+            store=self.store,
+            writer=self._writer,
+            tokens=self._tokens,
+            authorizer=self.authorizer,
+            authenticate=self._who,
+        )
+        self._verbs = Verbs(store=self.store, kinds=self.kinds, writer=self._writer, subresources=subresources)
+        self._documents = Documents(self.kinds, version=version, jwks=self._tokens.jwks())
+        self._runner: web.ServerRunner | None = None
+        self._site: web.TCPSite | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._ca = b""
+        self._ssl: Any = None
+
+    # -- Plane
+
+    @property
+    def url(self) -> str:
+        """``https://127.0.0.1:<port>``."""
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def version(self) -> str:
+        """The version that is reported."""
+        return self._version
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A file for kubectl, as a member of ``system:masters``."""
+        return self._dir / "kubeconfig"
+
+    def credentials(self, user: str, *, groups: Sequence[str] = ()) -> Config:
+        """A token that authenticates as ``user``."""
+        return Config(server=self.url, ca=self._ca, token=self._tokens.issue(user, groups))
+
+    def audit(self) -> list[AuditRecord]:
+        """All requests, in the order in which they were recorded."""
+        return self._audit.records()
+
+    # -- life cycle
+
+    async def __aenter__(self) -> Self:
+        """Start to listen. Raises OSError if the port is taken."""
+        self._dir.mkdir(parents=True, exist_ok=True)
+        self._ssl, self._ca = certificates.make(self._dir)
+        self._session = aiohttp.ClientSession()
+        server = web.Server(self._serve, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(server, keepalive_timeout=300.0, shutdown_timeout=0.5)
+        await self._runner.setup()
+        try:
+            await self.accept()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        for name in _NAMESPACES:
+            self._make_namespace(name)
+        self._write_kubeconfig()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Break all connections and stop."""
+        for watch in tuple(self.faults.watches):
+            watch.end()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
+
+    async def refuse(self) -> None:
+        """Go away: no connection is accepted and open ones are broken, until :meth:`accept`."""
+        if self._site is not None:
+            await self._site.stop()
+            self._site = None
+        for watch in tuple(self.faults.watches):
+            watch.cut()
+        if self._runner is not None and self._runner.server is not None:
+            await self._runner.server.shutdown(0.1)
+
+    async def accept(self) -> None:
+        """Listen, on the same port as before."""
+        if self._runner is None or self._site is not None:
+            return
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._ssl, backlog=512)
+        await site.start()
+        self._site = site
+        self._port = int(self._runner.addresses[0][1])
+
+    def _make_namespace(self, name: str) -> None:
+        kind = self.kinds.find("", "v1", "namespaces")
+        assert kind is not None
+        if self.store.get(kind.storage, ("", name)) is None:
+            self.store.put(kind.storage, ("", name), self._verbs.newborn(kind, name))
+
+    def _write_kubeconfig(self) -> None:
+        import base64
+
+        user, groups = _ADMIN
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "interlace-embedded",
+            "clusters": [
+                {
+                    "name": "interlace-embedded",
+                    "cluster": {
+                        "server": self.url,
+                        "certificate-authority-data": base64.b64encode(self._ca).decode(),
+                    },
+                }
+            ],
+            "users": [{"name": user, "user": {"token": self._tokens.issue(user, groups)}}],
+            "contexts": [{"name": "interlace-embedded", "context": {"cluster": "interlace-embedded", "user": user}}],
+        }
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+    # -- one request
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        started = time.time()
+        target = parse_path(request.path)
+        user = UserInfo("system:anonymous", groups=["system:unauthenticated"])
+        verb = request.method.lower()
+        try:
+            user = self._authenticate(request)
+            if target is not None:
+                verb = verb_of(request.method, target, request.query)
+            self.faults.check(target.resource if target else request.path)
+            if target is None:
+                answer = self._plain(request, user)
+            else:
+                self._authorize(user, target, verb, request)
+                found = await self._answer(request, target, verb, user, started)
+                if isinstance(found, web.StreamResponse):
+                    return found
+                answer = found
+        except ApiFault as fault:
+            answer = Answer(encode(fault.status), status=fault.code, headers=fault.headers, reason=fault.reason)
+        self._record(request, target, verb, user, started, answer)
+        return web.Response(
+            body=answer.body,
+            status=answer.status,
+            headers={"Cache-Control": "no-cache, private", "Content-Type": answer.content_type, **answer.headers},
+        )
+
+    async def _answer(
+        self, request: web.BaseRequest, target: Target, verb: str, user: UserInfo, started: float
+    ) -> Answer | web.StreamResponse:
+        kind = self.kinds.find(target.group, target.version, target.resource)
+        if kind is None or (target.subresource and target.subresource not in kind.subresources):
+            raise errors.no_such_path()
+        if bool(target.namespace) and not kind.namespaced and target.resource != "namespaces":
+            raise errors.no_such_path()
+        body = await self._body(request)
+        call = Call(
+            verb=verb,  # type: ignore[arg-type]
+            target=target,
+            kind=kind,
+            query=request.query,
+            content_type=request.headers.get("Content-Type", ""),
+            accept=request.headers.get("Accept", ""),
+            user_agent=request.headers.get("User-Agent", ""),
+            user=user,
+            body=body,
+        )
+        if verb != "watch":
+            answer = await self._verbs.answer(call)
+            if call.warnings:
+                answer.headers["Warning"] = ", ".join(f"299 - {encode(text).decode()}" for text in call.warnings)
+            return answer
+        watch = Watch(call, self.store, bookmark_every=self._bookmark_every, timeout=self._watch_timeout)
+        self._record(request, target, verb, user, started, Answer(b"", status=200))
+        return await self._stream(request, watch)
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        if not request.can_read_body:
+            return b""
+        if request.content_length is not None and request.content_length > _BODY_LIMIT:
+            raise ApiFault(
+                413, "RequestEntityTooLarge", f"Request entity too large: limit is {_BODY_LIMIT}", details={}
+            )
+        request._client_max_size = _BODY_LIMIT
+        return await request.read()
+
+    async def _stream(self, request: web.BaseRequest, watch: Watch) -> web.StreamResponse:
+        response = web.StreamResponse(
+            headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+        )
+        response.enable_chunked_encoding()
+        self.faults.watches.add(watch)
+        lines = watch.lines()
+        try:
+            await response.prepare(request)
+            async for chunk in lines:
+                await response.write(chunk)
+            if watch.is_cut and request.transport is not None:
+                request.transport.abort()
+            else:
+                await response.write_eof()
+        except (ConnectionError, aiohttp.ClientConnectionError):
+            pass  # the client went away, which is how most watches end
+        finally:
+            await lines.aclose()
+            self.faults.watches.discard(watch)
+        return response
+
+    def _record(
+        self,
+        request: web.BaseRequest,
+        target: Target | None,
+        verb: str,
+        user: UserInfo,
+        started: float,
+        answer: Answer,
+    ) -> None:
+        self._audit.add(
+            AuditRecord(
+                time=started,
+                user=user.username,
+                verb=verb,
+                resource=target.resource if target else request.path,
+                code=answer.status,
+                subresource=target.subresource if target else "",
+                namespace=target.namespace if target else "",
+                name=answer.name or (target.name if target else ""),
+                reason=answer.reason,
+                user_agent=request.headers.get("User-Agent", ""),
+            )
+        )
+
+    # -- who and whether
+
+    def _authenticate(self, request: web.BaseRequest) -> UserInfo:
+        header = request.headers.get("Authorization", "")
+        scheme, _, token = header.partition(" ")
+        if not header:
+            return UserInfo("system:anonymous", groups=["system:unauthenticated"])
+        user = self._who(token.strip(), [AUDIENCE]) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise errors.unauthorized()
+        wanted = request.headers.get("Impersonate-User")
+        if wanted is None:
+            return user
+        groups = request.headers.getall("Impersonate-Group", [])
+        for resource, name in (("users", wanted), *(("groups", group) for group in groups)):
+            question = Request(verb="impersonate", resource=resource, name=name)
+            refusal = self.authorizer.refusal(user, question)
+            if refusal is not None:
+                raise _refused(question, refusal)
+        return UserInfo(wanted, groups=[*groups, "system:authenticated"])
+
+    def _who(self, token: str, audiences: list[str]) -> UserInfo | None:
+        return self._tokens.authenticate(token, still_there=self._still_there, audiences=audiences)
+
+    def _still_there(self, resource: str, *, namespace: str, name: str, uid: str) -> bool:
+        found = self.store.get(f"{resource}.", (namespace, name))
+        return found is not None and found["metadata"]["uid"] == uid
+
+    def _authorize(self, user: UserInfo, target: Target, verb: str, request: web.BaseRequest) -> None:
+        question = Request(
+            verb=verb,
+            group=target.group,
+            resource=target.resource,
+            subresource=target.subresource,
+            namespace=target.namespace,
+            name=target.name,
+            fields=request.query.get("fieldSelector", ""),
+        )
+        refusal = self.authorizer.refusal(user, question)
+        if refusal is not None:
+            raise _refused(question, refusal)
+
+    def _plain(self, request: web.BaseRequest, user: UserInfo) -> Answer:
+        path = request.path
+        if not path.startswith(_PUBLIC):
+            question = Request(verb=request.method.lower(), path=path)
+            refusal = self.authorizer.refusal(user, question)
+            if refusal is not None:
+                raise _refused(question, refusal)
+        if request.method != "GET":
+            raise errors.method_not_allowed()
+        return self._documents.answer(path, request.headers.get("Accept", ""), request.host)
+
+    def _lookup(self, plural: str, namespace: str | None) -> Iterable[Json]:
+        storage = next(
+            (kind.storage for kind in self.kinds if kind.plural == plural and kind.group != "events.k8s.io"), ""
+        )
+        objects = self.store.collection(storage).objects
+        return [obj for key, obj in objects.items() if namespace is None or key[0] == namespace]
+
+    # -- admission
+
+    async def _admit(
+        self, call: Call, operation: Operation, key: Key, *, new: Json | None, old: Json | None, dry_run: bool
+    ) -> Json | None:
+        if operation != "DELETE" and call.kind.storage == definitions.STORAGE and new is not None:
+            definitions.check(new)
+        configs = [
+            obj
+            for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+            for obj in self.store.collection(f"{plural}.admissionregistration.k8s.io").objects.values()
+        ]
+        if not configs or self._session is None:
+            return new
+        namespace = self.store.get("namespaces.", ("", key[0])) if key[0] else None
+        admitted = await admission.admit(
+            configs,
+            operation=operation,
+            kind=call.kind,
+            subresource=call.target.subresource,
+            namespace=key[0],
+            name=key[1],
+            obj=new,
+            old=old,
+            user=call.user,
+            dry_run=dry_run,
+            session=self._session,
+            resolve=self._resolve,
+            namespace_labels=get(namespace, "metadata", "labels") or {},
+        )
+        call.warnings.extend(admitted.warnings)
+        return admitted.obj
+
+    def _resolve(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
+        """Address of a ready pod behind a service."""
+        service = self.store.get("services.", (namespace, name))
+        entry = next((p for p in get(service, "spec", "ports") or () if p.get("port") == port), None)
+        if service is None or entry is None:
+            return None
+        chosen = by_label_selector({"matchLabels": get(service, "spec", "selector") or {}})
+        for (space, _), pod in self.store.collection("pods.").objects.items():
+            if space != namespace or not chosen(pod) or not get(pod, "status", "podIP"):
+                continue
+            if not any(c["type"] == "Ready" and c["status"] == "True" for c in get(pod, "status", "conditions") or ()):
+                continue
+            target = entry.get("targetPort", port)
+            if isinstance(target, str):
+                ports = [p for c in pod["spec"]["containers"] for p in c.get("ports") or () if p.get("name") == target]
+                if not ports:
+                    continue
+                target = ports[0]["containerPort"]
+            return pod["status"]["podIP"], int(target)
+        return None
+
+
+def _refused(question: Request, why: str) -> ApiFault:
+    return errors.forbidden(question.group, question.resource, question.name, why)

@@ -1,0 +1,197 @@
+"""What the server refuses of built-in objects, apart from devices and custom resources.
+
+A subset: required fields, names, immutable fields and the Pod fields that an update may touch.
+
+Invariant: a cause here is one that the real server has too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from interlace.sim.apiserver import cause
+from interlace.sim.apiserver.cause import Cause
+from interlace.sim.apiserver.kinds import Kind
+from interlace.sim.apiserver.objects import Json, get
+from interlace.sim.apiserver.selectors import by_label_selector
+from interlace.sim.apiserver.shapes import LEAVES, Shape
+
+_WORKLOADS = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")
+_POD_MUTABLE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+    "(allow it to be set to 1 if it was previously negative)"
+)
+
+
+def missing(obj: Any, shape: Shape, path: str = "") -> Iterator[Cause]:
+    """A cause for each required field that a typed object lacks."""
+    if isinstance(obj, dict) and shape.form == "struct":
+        for name in shape.required:
+            if obj.get(name) in (None, ""):
+                yield cause.required(f"{path}.{name}".lstrip("."))
+        for name, value in obj.items():
+            child = shape.fields.get(name)
+            if child is not None and child.form not in LEAVES:
+                yield from missing(value, child, f"{path}.{name}")
+    elif isinstance(obj, list) and shape.of is not None and shape.of.form not in LEAVES:
+        for index, value in enumerate(obj):
+            yield from missing(value, shape.of, f"{path}[{index}]")
+    elif isinstance(obj, dict) and shape.of is not None and shape.of.form not in LEAVES:
+        for name, value in obj.items():
+            yield from missing(value, shape.of, f"{path}[{name}]")
+
+
+def create_causes(obj: Json, kind: Kind) -> list[Cause]:
+    """Why a new object is refused."""
+    spec = obj.get("spec") or {}
+    found: list[Cause] = []
+    match kind.storage:
+        case "pods.":
+            found += _pod(spec, "spec")
+        case storage if storage in _WORKLOADS or storage == "jobs.batch":
+            found += _workload(spec, kind)
+        case "configmaps.":
+            found += [
+                cause.invalid(f"data[{key}]", key, "a valid config key must consist of alphanumeric characters")
+                for key in obj.get("data") or {}
+                if "/" in key
+            ]
+        case "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io":
+            if not get(obj, "roleRef", "name"):
+                found.append(cause.required("roleRef.name"))
+        case "leases.coordination.k8s.io":
+            seconds = spec.get("leaseDurationSeconds")
+            if seconds is not None and seconds <= 0:
+                found.append(cause.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        case _:
+            pass
+    return found
+
+
+def _pod(spec: Json, path: str) -> Iterator[Cause]:
+    containers = spec.get("containers") or []
+    if not containers:
+        yield cause.required(f"{path}.containers")
+    names: set[str] = set()
+    for group in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            where = f"{path}.{group}[{index}]"
+            if not container.get("name"):
+                yield cause.required(f"{where}.name")
+            elif container["name"] in names:
+                yield cause.duplicate(f"{where}.name", container["name"])
+            names.add(container.get("name", ""))
+            if not container.get("image"):
+                yield cause.required(f"{where}.image")
+            claims = {item.get("name") for item in spec.get("resourceClaims") or ()}
+            for at, used in enumerate(get(container, "resources", "claims") or ()):
+                if used.get("name") not in claims:
+                    yield Cause(
+                        f"{where}.resources.claims[{at}]", f'Not found: "{used.get("name")}"', "FieldValueNotFound"
+                    )
+    for index, claim in enumerate(spec.get("resourceClaims") or ()):
+        sources = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key)]
+        if len(sources) != 1:
+            text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            if sources:
+                text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            yield cause.invalid(f"{path}.resourceClaims[{index}]", claim, text)
+
+
+def _workload(spec: Json, kind: Kind) -> Iterator[Cause]:
+    selector = spec.get("selector")
+    labels = {"metadata": {"labels": get(spec, "template", "metadata", "labels") or {}}}
+    if not selector:
+        yield cause.required("spec.selector")
+    elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        yield cause.invalid("spec.selector", selector, f"empty selector is invalid for {kind.singular}")
+    elif not by_label_selector(selector)(labels):
+        yield cause.invalid(
+            "spec.template.metadata.labels", labels["metadata"]["labels"], "`selector` does not match template `labels`"
+        )
+    yield from _pod(get(spec, "template", "spec") or {}, "spec.template.spec")
+
+
+def update_causes(new: Json, old: Json, kind: Kind) -> list[Cause]:
+    """Why a change of an object is refused."""
+    found: list[Cause] = []
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    match kind.storage:
+        case "pods.":
+            if _pod_fixed(spec) != _pod_fixed(before):
+                found.append(cause.forbidden("spec", f"pod updates may not change fields other than {_POD_MUTABLE}"))
+        case storage if storage in _WORKLOADS or storage == "jobs.batch":
+            found += create_causes(new, kind)
+            if spec.get("selector") != before.get("selector"):
+                found.append(cause.invalid("spec.selector", spec.get("selector"), "field is immutable"))
+            if storage == "jobs.batch" and spec.get("template") != before.get("template") and not before.get("suspend"):
+                found.append(cause.invalid("spec.template", spec.get("template"), "field is immutable"))
+        case "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io":
+            if new.get("roleRef") != old.get("roleRef"):
+                found.append(cause.invalid("roleRef", new.get("roleRef"), "cannot change roleRef"))
+        case "priorityclasses.scheduling.k8s.io":
+            if new.get("value") != old.get("value"):
+                found.append(cause.forbidden("value", "may not be changed in an update."))
+        case "configmaps." | "secrets.":
+            if old.get("immutable") and any(new.get(key) != old.get(key) for key in ("data", "binaryData")):
+                found.append(cause.forbidden("data", "field is immutable when `immutable` is set"))
+        case _:
+            found += create_causes(new, kind)
+    return found
+
+
+def _pod_fixed(spec: Json) -> Json:
+    out = {
+        key: value
+        for key, value in spec.items()
+        if key not in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
+    }
+    for group in ("containers", "initContainers"):
+        if group in out:
+            out[group] = [{k: v for k, v in item.items() if k != "image"} for item in out[group] or ()]
+    return out
+
+
+def metadata_causes(new: Json, old: Json | None) -> list[Cause]:
+    """What is wrong with metadata of any kind."""
+    meta = new.get("metadata") or {}
+    found: list[Cause] = []
+    controllers = [item for item in meta.get("ownerReferences") or () if item.get("controller")]
+    for index, item in enumerate(meta.get("ownerReferences") or ()):
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not item.get(key):
+                found.append(cause.invalid(f"metadata.ownerReferences[{index}].{key}", "", f"{key} must not be empty"))
+    if len(controllers) > 1:
+        found.append(
+            cause.invalid(
+                "metadata.ownerReferences",
+                meta["ownerReferences"],
+                "Only one reference can have Controller set to true. Found "
+                f'"true" in references for {controllers[0].get("kind")}/{controllers[0].get("name")} and '
+                f"{controllers[1].get('kind')}/{controllers[1].get('name')}",
+            )
+        )
+    for index, name in enumerate(meta.get("finalizers") or ()):
+        if "/" not in name and name not in ("orphan", "foregroundDeletion", "kubernetes"):
+            found.append(
+                cause.invalid(
+                    f"metadata.finalizers[{index}]",
+                    name,
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                )
+            )
+    if old is not None and old["metadata"].get("deletionTimestamp"):
+        added = [f for f in meta.get("finalizers") or () if f not in (old["metadata"].get("finalizers") or ())]
+        if added:
+            text = ", ".join(f'"{name}"' for name in added)
+            found.append(
+                Cause(
+                    "metadata.finalizers",
+                    "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+                    f"[]string{{{text}}}",
+                    "FieldValueForbidden",
+                )
+            )
+    return found
