@@ -12,7 +12,7 @@ import structlog
 
 from interlace.api.core import ObjectReference
 from interlace.kube.client import Client
-from interlace.kube.errors import KubeError, NotFound
+from interlace.kube.errors import Conflict, KubeError, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.platform.claims import is_done, made_for, make_claim, unmet, upkeep
@@ -22,6 +22,7 @@ from interlace.sim.platform.views import Key, Views, key_of
 
 _MANAGER = "ResourceClaimController"
 _WORKERS = 10
+_AFTER_CONFLICT = 0.02
 
 log = structlog.get_logger("simulated-resource-claim-controller")
 
@@ -154,11 +155,11 @@ class ClaimKeeper:
         except NotFound:
             log.debug("pod gone before its claims were told", pod=pod.metadata.name)
 
-    async def _sync_claim(self, key: Key) -> None:
+    async def _sync_claim(self, key: Key) -> float | None:
         namespace, name = key
         claim = self._views.claims.get(name, namespace)
         if claim is None:
-            return
+            return None
         todo = upkeep(claim, lambda pod: self._views.pods.get(pod, namespace))
         try:
             if todo.status is not None:
@@ -175,3 +176,7 @@ class ClaimKeeper:
                 await self._client.delete(ResourceClaim, name, namespace=namespace, uid=claim.metadata.uid)
         except NotFound:
             log.debug("claim gone before its upkeep", claim=name)
+        except Conflict:
+            # Usually the garbage collector, which deletes the claim at the same moment.
+            return _AFTER_CONFLICT
+        return None

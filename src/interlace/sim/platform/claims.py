@@ -102,8 +102,8 @@ def upkeep(claim: ResourceClaim, find: Callable[[str], Pod | None]) -> Upkeep:
         else:
             status = deallocated(claim)
             release = FINALIZER in claim.metadata.finalizers
-    elif not alive and FINALIZER in claim.metadata.finalizers and (dying or claim.status.allocation is None):
-        status = deallocated(claim) if dying and claim.status.allocation is not None else None
+    elif not alive and FINALIZER in claim.metadata.finalizers and (dying or not claim.allocated):
+        status = deallocated(claim) if dying and claim.allocated else None
         release = dying or _belongs_to_the_dead(claim, find)
     return Upkeep(status=status, release=release, delete=not alive and not dying and _belongs_to_the_dead(claim, find))
 

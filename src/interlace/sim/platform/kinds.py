@@ -316,10 +316,14 @@ class Allocation(Struct, frozen=True):
     node_selector: NodeSelector | None = None
 
 
+NOTHING = msgspec.Raw(b"")
+"""An absent raw field; left out in encoding because it is this very object."""
+
+
 class ResourceClaimStatus(Struct, frozen=True):
     """``status`` of a claim; what drivers reported stays raw."""
 
-    allocation: msgspec.Raw | None = None
+    allocation: msgspec.Raw = NOTHING
     reserved_for: list[ResourceClaimConsumerReference] = []
     devices: list[msgspec.Raw] = []
 
@@ -331,6 +335,11 @@ class ResourceClaim(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def allocated(self) -> bool:
+        """Whether the claim has devices."""
+        return bytes(self.status.allocation) not in {b"", b"null"}
 
 
 class ResourceClaimTemplateSpec(Struct, frozen=True):

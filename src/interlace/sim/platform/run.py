@@ -11,6 +11,11 @@ from interlace.kube.client import Client
 from interlace.kube.events import Recorder
 from interlace.sim.plane import Plane
 from interlace.sim.platform.claimkeeper import ClaimKeeper
+from interlace.sim.platform.garbage.collector import GarbageCollector
+from interlace.sim.platform.garbage.namespaces import Namespaces
+from interlace.sim.platform.nodes.eviction import TaintEviction
+from interlace.sim.platform.nodes.lifecycle import NodeLifecycle
+from interlace.sim.platform.nodes.lost import LostPods
 from interlace.sim.platform.scheduling.scheduler import COMPONENT as SCHEDULER
 from interlace.sim.platform.scheduling.scheduler import Scheduler
 from interlace.sim.platform.views import Views
@@ -45,6 +50,11 @@ async def run_platform(plane: Plane, *, node_grace: float = 4.0, toleration: flo
             ClaimKeeper(views, client=controlling, recorder=events),
             Deployments(views, client=controlling),
             ReplicaSets(views, client=controlling, recorder=events, maker=maker),
+            NodeLifecycle(views, client=controlling, recorder=events, grace=node_grace),
+            TaintEviction(views, client=controlling, recorder=events),
+            LostPods(views, client=controlling),
+            GarbageCollector(views, client=controlling),
+            Namespaces(views, client=controlling),
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(views.run())

@@ -36,11 +36,10 @@ class Views:
 
     def __init__(self, client: Client) -> None:
         def informer(kind: type[T], **indexes: Any) -> Informer[T]:
-            made = Informer(client, kind, indexes=indexes)
-            self._all.append(made)
+            made = self.informers[kind] = Informer(client, kind, indexes=indexes)
             return made
 
-        self._all: list[Informer[Any]] = []
+        self.informers: dict[type[Any], Informer[Any]] = {}
         self.pods = informer(
             kinds.Pod,
             owner=_owner_uids,
@@ -63,10 +62,10 @@ class Views:
     async def run(self) -> None:
         """Watch until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for informer in self._all:
+            for informer in self.informers.values():
                 tasks.create_task(informer.run())
 
     async def synced(self) -> None:
         """Wait for the first full list of every kind."""
-        for informer in self._all:
+        for informer in self.informers.values():
             await informer.synced()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from interlace.api.resource import ResourceClaimConsumerReference
-from interlace.sim.platform.kinds import Allocation, Pod, ResourceClaim, ResourceClaimSpec, controller_of
+from interlace.sim.platform.kinds import NOTHING, Allocation, Pod, ResourceClaim, ResourceClaimSpec, controller_of
 from interlace.sim.platform.scheduling.cycle import Demand
 from interlace.sim.platform.scheduling.devices import Unsatisfiable, Wanted
 from interlace.sim.platform.scheduling.ledger import allocation_of
@@ -36,7 +36,7 @@ class Use:
 
     def to_allocate(self) -> tuple[ResourceClaim, ...]:
         """Claims without an allocation, in the order of ``demand.wanted``."""
-        return tuple(claim for claim in self.claims if claim.status.allocation is None)
+        return tuple(claim for claim in self.claims if not claim.allocated)
 
 
 def claim_names(pod: Pod) -> list[str]:
@@ -88,7 +88,7 @@ def consider(pod: Pod, find: Callable[[str], ResourceClaim | None], busy: Callab
             devices=msgspec.json.decode(claim.spec, type=ResourceClaimSpec).devices,
         )
         for claim in claims
-        if claim.status.allocation is None
+        if not claim.allocated
     )
     return Use(claims=tuple(claims), demand=Demand(pinned=tuple(pinned), wanted=wanted))
 
@@ -119,7 +119,7 @@ def reserved(claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> R
     consumer = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
     others = [entry for entry in claim.status.reserved_for if entry.uid != consumer.uid]
     raw = claim.status.allocation
-    if raw is None and allocation is not None:
+    if not claim.allocated and allocation is not None:
         raw = msgspec.Raw(msgspec.json.encode(allocation))
     status = msgspec.structs.replace(claim.status, allocation=raw, reserved_for=[*others, consumer])
     return msgspec.structs.replace(claim, status=status)
@@ -133,13 +133,13 @@ def unreserved(claim: ResourceClaim, uid: str) -> ResourceClaim:
 
 def deallocated(claim: ResourceClaim) -> ResourceClaim:
     """The claim without allocation, reservations and device status."""
-    status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=[], devices=[])
+    status = msgspec.structs.replace(claim.status, allocation=NOTHING, reserved_for=[], devices=[])
     return msgspec.structs.replace(claim, status=status)
 
 
 def movable(claims: Sequence[ResourceClaim], uid: str) -> ResourceClaim | None:
     """An allocated claim that nobody else uses, which may be allocated anew for the pod ``uid``."""
     for claim in claims:
-        if claim.status.allocation is not None and all(entry.uid == uid for entry in claim.status.reserved_for):
+        if claim.allocated and all(entry.uid == uid for entry in claim.status.reserved_for):
             return claim
     return None

@@ -198,8 +198,7 @@ def version(claim: ResourceClaim) -> int:
 
 def allocation_of(claim: ResourceClaim) -> Allocation | None:
     """The decoded allocation."""
-    raw = claim.status.allocation
-    return None if raw is None else msgspec.json.decode(raw, type=Allocation)
+    return msgspec.json.decode(claim.status.allocation, type=Allocation) if claim.allocated else None
 
 
 def devices_of(allocation: Allocation | None) -> tuple[DeviceId, ...]:

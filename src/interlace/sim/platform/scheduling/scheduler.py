@@ -130,7 +130,7 @@ class Scheduler:
             return
         self._devices.set_claim(new)
         owner = controller_of(new.metadata)
-        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        if old is not None and old.allocated and not new.allocated:
             self._move()
         elif owner is None:
             self._move(gated=True)
@@ -243,7 +243,7 @@ class Scheduler:
                 if attempt == _WRITE_ATTEMPTS - 1:
                     raise
                 claim = await self._client.get(ResourceClaim, name, namespace=namespace)
-                if claim.metadata.uid != uid or (allocation is not None and claim.status.allocation is not None):
+                if claim.metadata.uid != uid or (allocation is not None and claim.allocated):
                     raise
             else:
                 break

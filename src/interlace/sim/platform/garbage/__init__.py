@@ -1,0 +1,1 @@
+"""Stand-ins for the garbage collector and the namespace controller (simulated)."""
