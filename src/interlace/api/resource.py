@@ -109,7 +109,8 @@ class AllocatedDeviceStatus(Struct, frozen=True):
     pool: str
     device: str
     conditions: list[Condition] = []
-    data: msgspec.Raw | None = None
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    """Raw cannot be optional in msgspec: an absent field reads as null."""
 
 
 class ResourceClaimStatus(Struct, frozen=True):

@@ -113,7 +113,9 @@ class Codec(Generic[T]):
             if event.type == "ERROR":
                 status = msgspec.json.decode(event.object, type=Status)
                 raise api_error(status.code or 500, status, method="WATCH", path=path)
-            return WatchEvent("UNREADABLE", self._metadata_alone(event.object))
+            # A real server fills the rest of a bookmark's object with nulls where a kind has required fields.
+            kind: EventType = "BOOKMARK" if event.type == "BOOKMARK" else "UNREADABLE"
+            return WatchEvent(kind, self._metadata_alone(event.object))
         except msgspec.MsgspecError as error:
             raise Unreadable(f"{path}: a watch line is not readable: {error}") from error
 
