@@ -25,12 +25,12 @@ class Documents:
         self._revision = kinds.revision
 
     def answer(self, path: str, accept: str, host: str) -> Answer:
-        """Raises ApiFault 404 or 406."""
+        """Raises ApiFault 404."""
         path = path.rstrip("/") or "/"
         if path in ("/healthz", "/livez", "/readyz") or path.startswith(("/livez/", "/readyz/", "/healthz/")):
             return Answer(b"ok", content_type="text/plain; charset=utf-8")
-        if path == "/openapi/v2" and "application/json" not in accept and "*/*" not in accept and accept:
-            raise errors.ApiFault(406, "NotAcceptable", "OpenAPI v2 is served as application/json only", details={})
+        if path == "/openapi/v2" and "application/json" not in accept and "protobuf" in accept:
+            return Answer(openapi.swagger_protobuf(self._version), content_type=openapi.SWAGGER_PROTOBUF)
         aggregated = path in ("/api", "/apis") and _wants_aggregated(accept)
         body = self._cached(path, aggregated, host)
         return Answer(body, content_type=discovery.AGGREGATED if aggregated else "application/json")

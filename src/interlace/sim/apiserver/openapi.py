@@ -16,6 +16,8 @@ from interlace.sim.apiserver.objects import Json
 from interlace.sim.apiserver.shapes import Shape, object_meta
 
 _PREFIX = "#/components/schemas/"
+SWAGGER_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_TITLE = "Kubernetes (simulated by interlace)"
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
@@ -55,7 +57,7 @@ def document(kinds: Kinds, group: str, version: str, release: str) -> Json | Non
         paths.update(_paths(kind))
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes (simulated by interlace)", "version": release},
+        "info": {"title": _TITLE, "version": release},
         "paths": paths,
         "components": {"schemas": schemas},
     }
@@ -142,7 +144,17 @@ def swagger(release: str) -> Json:
     """``/openapi/v2``: only what tells a client that there is nothing to read here."""
     return {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes (simulated by interlace)", "version": release},
+        "info": {"title": _TITLE, "version": release},
         "paths": {},
         "definitions": {},
     }
+
+
+def swagger_protobuf(release: str) -> bytes:
+    """The same in the binary form that kubectl asks for: ``Document{swagger, info{title, version}}``."""
+
+    def text(number: int, value: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(value)]) + value
+
+    info = text(1, _TITLE.encode()) + text(2, release.encode())
+    return text(1, b"2.0") + text(2, info)
