@@ -168,7 +168,7 @@ class _Field(msgspec.Struct, rename="camel"):
     manager: str = ""
 
 
-class _ManagedMeta(msgspec.Struct, rename="camel"):
+class _ManagedMeta(msgspec.Struct, rename="camel", frozen=True):
     managed_fields: list[_Field] = []
 
 
