@@ -92,8 +92,8 @@ def plan(
             no_agent.append(node)
         elif not clique:
             fabricless.append(node)
-        elif address := place.address or (row.ip_address if row and home == clique else ""):
-            wanted.setdefault(clique, {})[node] = address
+        elif place.address or (row and home == clique):
+            wanted.setdefault(clique, {})[node] = place.address or (row.ip_address if row else "")
         else:
             no_host.append(node)
     drafts: dict[str, Draft] = {}
