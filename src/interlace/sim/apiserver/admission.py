@@ -217,8 +217,10 @@ async def _call(
     seconds = hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT
     client = hook["clientConfig"]
     shown, url, server = _address(client, resolve)
-    review = _review(attributes, obj)
     post = f'failed to call webhook: Post "{shown}?timeout={seconds}s"'
+    if url is None:
+        raise _CallError(f"{post}: no endpoints available for service {quote(client['service']['name'])}")
+    review = _review(attributes, obj)
     try:
         async with session.post(
             url,
@@ -244,8 +246,11 @@ async def _call(
     return _read(body, review["request"]["uid"], mutating=mutating)
 
 
-def _address(client: Json, resolve: Resolve) -> tuple[str, str, str | None]:
-    """URL as named by the configuration, URL to connect to, and the name that the certificate must bear."""
+def _address(client: Json, resolve: Resolve) -> tuple[str, str | None, str | None]:
+    """URL as the configuration names it, URL to connect to, and the name that the certificate must bear.
+
+    There is no URL to connect to if nothing answers for the service.
+    """
     if url := client.get("url"):
         return url, url, None
     service = client["service"]
@@ -255,7 +260,7 @@ def _address(client: Json, resolve: Resolve) -> tuple[str, str, str | None]:
     shown = f"https://{host}:{port}{path}"
     found = resolve(namespace, name, port)
     if found is None:
-        raise _CallError(f'failed to call webhook: Post "{shown}": no endpoints available for service "{name}"')
+        return shown, None, host
     address, real_port = found
     literal = f"[{address}]" if ":" in address else address
     return shown, f"https://{literal}:{real_port}{path}", host

@@ -67,7 +67,7 @@ def test_a_selector_that_describes_another_device_does_not_match(expression: str
 
 
 @pytest.mark.parametrize(
-    "expression, text",
+    ("expression", "text"),
     [
         (f'device.attributes["{DRIVER}"].domain == ""', "no such key: domain"),
         ('device.attributes["unknown.example.com"].domain == ""', "no such key: domain"),
@@ -84,7 +84,7 @@ def test_what_the_server_cannot_evaluate_is_an_error_and_not_a_mismatch(expressi
 
 
 @pytest.mark.parametrize(
-    "expression, text",
+    ("expression", "text"),
     [
         ("device.foo == 1", "compilation failed: ERROR: <input>:1:7: undeclared reference"),
         ("device.driver ==", "compilation failed: ERROR: <input>:1:17: Syntax error"),

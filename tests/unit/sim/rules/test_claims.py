@@ -235,7 +235,7 @@ def test_an_unallocated_claim_has_no_entries() -> None:
 
 
 @pytest.mark.parametrize(
-    "change, expected",
+    ("change", "expected"),
     [
         ({"driver": ""}, "status.devices[0].driver: Required value"),
         ({"pool": "A b"}, 'status.devices[0].pool: Invalid value: "A b": a lowercase RFC 1123 subdomain must'),
@@ -322,7 +322,7 @@ def test_a_new_allocation_is_checked_against_the_requests_of_the_claim() -> None
 
 
 @pytest.mark.parametrize(
-    "terms, node",
+    ("terms", "node"),
     [
         ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}], "n1"),
         ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1", "n2"]}]}], ""),

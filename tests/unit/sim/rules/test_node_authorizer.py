@@ -52,7 +52,7 @@ def refusal(verb: str, resource: str, /, *, user: UserInfo = KUBELET, **more: st
 
 
 @pytest.mark.parametrize(
-    "verb, resource, more",
+    ("verb", "resource", "more"),
     [
         ("create", "nodes", {}),
         ("get", "nodes", {"name": "n1"}),
@@ -92,7 +92,7 @@ UNRELATED = "no relationship found between node 'n1' and this object"
 
 
 @pytest.mark.parametrize(
-    "verb, resource, more, reason",
+    ("verb", "resource", "more", "reason"),
     [
         ("get", "nodes", {"name": "n2"}, "node 'n1' cannot read 'n2', only its own Node object"),
         ("list", "nodes", {}, "node 'n1' cannot read all nodes, only its own Node object"),

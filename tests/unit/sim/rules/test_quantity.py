@@ -51,7 +51,7 @@ def test_any_text_is_either_parsed_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, value",
+    ("text", "value"),
     [
         ("1.", Fraction(1)),
         (".5", Fraction(1, 2)),

@@ -169,7 +169,7 @@ DRA = "resource.k8s.io"
 
 
 @pytest.mark.parametrize(
-    "user, verb, resource, more, expected",
+    ("user", "verb", "resource", "more", "expected"),
     [
         ("system:kube-scheduler", "update", "resourceclaims/status", {"group": DRA, "namespace": "y"}, True),
         ("system:kube-scheduler", "update", "resourceclaims/binding", {"group": DRA}, True),

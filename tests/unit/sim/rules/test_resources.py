@@ -46,7 +46,7 @@ def texts(kind: str, obj: dict[str, Any], old: dict[str, Any] | None = None) -> 
 
 
 @pytest.mark.parametrize(
-    "kind, obj",
+    ("kind", "obj"),
     [
         ("ResourceClaim", claim()),
         ("ResourceClaim", claim(request(allocationMode="All", count=0))),
@@ -69,7 +69,7 @@ ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
 
 
 @pytest.mark.parametrize(
-    "obj, expected",
+    ("obj", "expected"),
     [
         (claim(request(deviceClassName="")), "spec.devices.requests[0].exactly.deviceClassName: Required value"),
         (claim({"name": "channel"}), f"spec.devices.requests[0]: Required value: {ONE_OF}"),
@@ -159,7 +159,7 @@ PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSe
 
 
 @pytest.mark.parametrize(
-    "obj, expected",
+    ("obj", "expected"),
     [
         (resource_slice(nodeName=None), f"spec: Required value: {PLACE}"),
         (

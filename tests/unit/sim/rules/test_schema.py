@@ -102,7 +102,7 @@ NOT_CHECKED = (
 
 
 @pytest.mark.parametrize(
-    "change, expected",
+    ("change", "expected"),
     [
         ({"spec": None}, ["spec: Required value", NOT_CHECKED]),
         ({"channel": None}, ["spec.channel: Required value", NOT_CHECKED]),
@@ -151,7 +151,7 @@ def test_a_node_may_be_listed_once_and_is_named_when_it_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "schema, value, expected",
+    ("schema", "value", "expected"),
     [
         ({"type": "string", "maxLength": 2}, "abc", "f: Too long: may not be more than 2 bytes"),
         ({"type": "string", "minLength": 2}, "a", 'f: Invalid value: "a": f in body should be at least 2 chars long'),
@@ -222,7 +222,7 @@ def test_each_constraint_has_its_message(schema: dict[str, Any], value: Any, exp
 
 
 @pytest.mark.parametrize(
-    "schema, value",
+    ("schema", "value"),
     [
         ({"type": "integer"}, 3.0),
         ({"type": "number"}, 3),
@@ -313,7 +313,7 @@ def test_an_atomic_list_has_no_old_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule, expected",
+    ("rule", "expected"),
     [
         ({"rule": "self > 3"}, ("f", "Invalid value: 1: failed rule: self > 3", "FieldValueInvalid")),
         (
