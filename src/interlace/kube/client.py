@@ -6,7 +6,7 @@ limits of ``interlace.kube.wire`` hold for every call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -211,13 +211,15 @@ class Client:
         initial_events: bool = False,
         timeout: float = 300,
         metadata_only: bool = False,
+        opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Changes after ``resource_version`` until the server ends the stream, ``timeout`` seconds or so later.
 
-        Bookmarks are yielded too. With ``initial_events`` the present objects come first as
-        ``ADDED``, then a bookmark with ``initial_events_end``. Raises ``Expired`` for a version out
-        of history, ``Unreachable`` when the connection breaks, stays silent, or ends within a line.
-        Close it (``contextlib.aclosing``) if you leave it early.
+        ``opened`` is called when the server has accepted the watch. Bookmarks are yielded too. With
+        ``initial_events`` the present objects come first as ``ADDED``, then a bookmark with
+        ``initial_events_end``. Raises ``Expired`` for a version out of history, ``Unreachable`` when
+        the connection breaks, stays silent, or ends within a line. Close it (``contextlib.aclosing``)
+        if you leave it early.
         """
         query = {**_selectors(labels, fields), "watch": "true", "timeoutSeconds": str(max(1, round(timeout)))}
         if resource_version:
@@ -228,7 +230,7 @@ class Client:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         accept = {"Accept": _METADATA.format("")} if metadata_only else None
         path, codec = _path(kind, namespace), self._codec(kind)
-        async with aclosing(self._wire.lines(path, query=query, headers=accept)) as batches:
+        async with aclosing(self._wire.lines(path, query=query, headers=accept, opened=opened)) as batches:
             async for lines in batches:
                 for line in lines:
                     yield codec.event(line, path=path)

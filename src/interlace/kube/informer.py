@@ -38,8 +38,8 @@ class Pace:
     cap: float = 30.0
     spread: float = 1.0
     """A list after an expired version is delayed by a random part of this: all watchers lose it together."""
-    steady: float = 30.0
-    """A watch that lasted as long ends a series of failures."""
+    steady: float = 5.0
+    """A watch that stood as long ends a series of brief ones."""
     silence: float = 10.0
     """A server that pauses for as long within the initial events does not know them: list by pages."""
     watch: float = 300.0
@@ -87,6 +87,7 @@ class Informer(Generic[T]):
         self._by_stream = True
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._running = False
+        self._opened = False
         self.problem: str | None = "not started"
         """Why the cache may be behind the server, for readiness; None while it follows."""
 
@@ -171,34 +172,37 @@ class Informer(Generic[T]):
 
     async def _run(self) -> None:
         loop, pace = asyncio.get_running_loop(), self._pace
-        failures = 0
+        # In a row: attempts that the server did not take, and watches that stood for a moment only.
+        refused = brief = 0
         while True:
-            began = loop.time()
-            pause = 0.0
+            began, self._opened = loop.time(), False
+            ended = False
             try:
                 await self._session()
-                # A server that ends each watch at once is a failure too, or this would spin.
-                if loop.time() - began < 1.0:
-                    failures += 1
-                    pause = backoff(failures, base=pace.base, cap=pace.cap)
-                else:
-                    failures = 0
+                ended, why = True, "the server ended the watch"
             except _NoInitialEvents as error:
                 log.info("list by pages", kind=self._name, why=str(error))
                 self._by_stream = False
-            except Expired as error:
-                log.info("version expired, list again", kind=self._name, version=self._version, why=str(error))
-                self._stale = True
-                failures = 1 if loop.time() - began >= pace.steady else failures + 1
-                pause = random.uniform(0.0, pace.spread)
-                if failures > 1:
-                    pause += backoff(failures, base=pace.base, cap=pace.cap)
+                continue
             except KubeError as error:
-                self.problem = str(error)
-                failures = 1 if loop.time() - began >= pace.steady else failures + 1
-                pause = backoff(failures, base=pace.base, cap=pace.cap)
-                level = log.info if failures == 1 else log.warning
-                level("watch broken", kind=self._name, why=self.problem, again_in=round(pause, 2))
+                why = str(error)
+                self._stale = self._stale or isinstance(error, Expired)
+                if not isinstance(error, Expired):
+                    self.problem = why
+            if not self._opened:
+                refused += 1
+            else:
+                refused = 0
+                brief = brief + 1 if loop.time() - began < pace.steady else 0
+            failures = refused + brief
+            if ended and not failures:  # the usual end: nothing to say, nothing to wait for
+                continue
+            # Also after one failure there is a random wait: whole fleets lose their watches together.
+            pause = backoff(max(failures, 1), base=pace.base, cap=pace.cap)
+            if self._stale:
+                pause += random.uniform(0.0, pace.spread)
+            level = log.warning if failures > 3 else log.info
+            level("watch again", kind=self._name, why=why, anew=self._stale, after=round(pause, 2))
             await asyncio.sleep(pause)
 
     async def _session(self) -> None:
@@ -226,13 +230,18 @@ class Informer(Generic[T]):
             initial_events=initial,
             timeout=random.uniform(1.0, 2.0) * self._pace.watch,
             metadata_only=self._metadata_only,
+            opened=self._note_open,
         )
         async with aclosing(stream):
             if initial:
                 await self._initial(stream)
             async for event in stream:
-                self.problem = None
                 self._follow(event)
+
+    def _note_open(self) -> None:
+        self._opened = True
+        if not self._stale:
+            self.problem = None
 
     async def _initial(self, stream: AsyncGenerator[WatchEvent[T], None]) -> None:
         loop, silence = asyncio.get_running_loop(), self._pace.silence

@@ -9,6 +9,7 @@ connections of their own and never keep a request waiting.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -100,22 +101,26 @@ class Wire:
             async with self._in_flight, await self._raw(method, url, grant, headers=headers, body=body) as response:
                 return _Answer(response.status, response.headers, await response.read())
 
-        with _telling(self._config.server, f"{method} {path}"):
+        with _telling(self._config.server, f"{method} {path}", late=f"no answer within {self._timeout:g} s"):
             async with asyncio.timeout(self._timeout):
                 return (await self._patiently(send, method, path, patient=patient)).body
 
     async def lines(
-        self, path: str, *, query: Mapping[str, str], headers: Mapping[str, str] | None
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str] | None,
+        opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[list[bytes], None]:
-        """GET a stream and yield its lines, in batches as they arrive.
+        """GET a stream and yield its lines, in batches as they arrive; ``opened`` is called when it stands.
 
         ``Unreachable`` when it breaks, stays silent, or ends within a line.
         """
-        wait = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT, sock_read=self._idle)
         url = self._url(path, query)
 
         async def send(grant: Grant) -> _Answer:
-            response = await self._raw("GET", url, grant, headers=headers, body=None, timeout=wait)
+            response = await self._raw("GET", url, grant, headers=headers, body=None)
             if 200 <= response.status < 300:
                 return _Answer(response.status, response.headers, b"", response)
             async with response:
@@ -127,8 +132,11 @@ class Wire:
         if answer.stream is None:
             raise RuntimeError("an accepted watch has no stream")
         async with answer.stream:
-            with _telling(self._config.server, f"watch of {path}"):
-                async for lines in _lines(answer.stream.content):
+            if opened is not None:
+                opened()
+            late = f"nothing was received for {self._idle:g} s"
+            with _telling(self._config.server, f"watch of {path}", late=late):
+                async for lines in _lines(answer.stream.content, idle=self._idle):
                     yield lines
 
     async def _patiently(
@@ -164,7 +172,6 @@ class Wire:
         *,
         headers: Mapping[str, str] | None,
         body: bytes | None,
-        timeout: aiohttp.ClientTimeout | None = None,
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("the client is not open: use it as an async context manager")
@@ -180,7 +187,6 @@ class Wire:
             ssl=grant.tls if grant.tls is not None else True,
             server_hostname=self._config.tls_server_name if grant.tls is not None else None,
             proxy=self._config.proxy_url,
-            timeout=timeout or self._session.timeout,
         )
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
@@ -196,25 +202,33 @@ class _Answer:
 
 
 @contextmanager
-def _telling(url: str, what: str) -> Iterator[None]:
+def _telling(url: str, what: str, *, late: str = "no answer in time") -> Iterator[None]:
     """Failures of the connection as ``Unreachable``."""
     try:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
         cause = f"its certificate is not trusted: {error.certificate_error}; check certificate-authority"
         raise Unreachable(f"{what}: {url}: {cause}", url=url) from error
-    except aiohttp.SocketTimeoutError as error:
-        raise Unreachable(f"{what}: {url}: nothing was received for too long", url=url) from error
+    except aiohttp.ClientConnectorError as error:
+        cause = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.os_error)
+        raise Unreachable(f"{what}: cannot connect to {url}: {cause}; check the server's address", url=url) from error
     except TimeoutError as error:
-        raise Unreachable(f"{what}: {url}: no answer in time", url=url) from error
+        raise Unreachable(f"{what}: {url}: {late}", url=url) from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unreachable(f"{what}: {url}: {str(error) or type(error).__name__}", url=url) from error
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
-    """Lines of any length, those of a chunk together; the last one must be complete."""
+async def _lines(content: aiohttp.StreamReader, *, idle: float) -> AsyncIterator[list[bytes]]:
+    """Lines of any length, those of a chunk together; the last one must be complete.
+
+    The limit is our own: aiohttp's does not fire after some malformed chunks.
+    """
     parts: list[bytes] = []
-    async for chunk in content.iter_any():
+    while True:
+        async with asyncio.timeout(idle):
+            chunk = await content.readany()
+        if not chunk:
+            break
         first, *more = chunk.split(b"\n")
         parts.append(first)
         if more:
