@@ -110,6 +110,7 @@ _ROWS = (
     _Row("batch/v1", "Job", "jobs", sub="status", generation="spec", flags="reset", categories="all"),
     _Row("coordination.k8s.io/v1", "Lease", "leases", flags="conditional create"),
     _Row("events.k8s.io/v1", "Event", "events", short="ev", flags="create"),
+    _Row("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", short="netpol", generation="spec"),
     _Row("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", short="pdb", sub="status", generation="spec",
          flags="reset conditional"),
     _Row("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", "cluster", flags="create"),

@@ -27,6 +27,7 @@ KINDS = {
     "batch/v1": ["Job"],
     "coordination.k8s.io/v1": ["Lease"],
     "events.k8s.io/v1": ["Event"],
+    "networking.k8s.io/v1": ["NetworkPolicy"],
     "policy/v1": ["Eviction", "PodDisruptionBudget"],
     "rbac.authorization.k8s.io/v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
     "resource.k8s.io/v1": ["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"],
