@@ -141,10 +141,11 @@ async def run_cluster(
                     asyncio.TaskGroup() as group,
                 ):
                     cluster = Cluster(settings=settings, plane=plane, fleet=fleet, client=client, folder=state)
-                    tasks = [group.create_task(cluster.observe()), group.create_task(fleet.run())]
+                    tasks = [group.create_task(fleet.run())]
                     tell("installing our components from deploy/")
                     for manifest in manifests(namespace=NAMESPACE, replicas=settings.replicas):
                         await cluster.apply(manifest)
+                    tasks.append(group.create_task(cluster.observe()))
                     await cluster.until_installed(within=60 + settings.nodes)
                     try:
                         yield cluster
@@ -173,7 +174,7 @@ async def _start_plane(settings: ClusterSettings, *, state: Path, tell: Callable
             yield plane
         return
     from interlace.sim.apiserver import ApiServer  # noqa: PLC0415
-    from interlace.sim.platform import run_platform  # noqa: PLC0415
+    from interlace.sim.platform.run import run_platform  # noqa: PLC0415
 
     tell("starting the embedded (simulated) API server, scheduler and controllers")
     async with ApiServer(state_dir=state / "plane") as server, asyncio.TaskGroup() as group:
