@@ -22,6 +22,7 @@ class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What one container of a pod got."""
 
     name: str
+    pod: str
     image: str
     command: tuple[str, ...]
     env: dict[str, str]
@@ -72,6 +73,7 @@ def describe(
         mounts |= {inside: root / outside.lstrip("/") for outside, inside in edits.mounts}
     return ContainerRecord(
         name=container["name"],
+        pod=pod.metadata.name,
         image=container.get("image", ""),
         command=tuple(_expand(word, env) for word in words),
         env=env,

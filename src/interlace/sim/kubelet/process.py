@@ -13,29 +13,30 @@ import signal
 from pathlib import Path
 
 
-def find_processes(root: Path) -> list[int]:
-    """Process ids (never our own) whose command line names a path below ``root``."""
-    needle = f"{root}/".encode()
+def find_processes(root: Path, *, program: str = "") -> list[int]:
+    """Process ids (never our own) whose command line names a path below ``root``, and ``program`` if given."""
+    needle, word = f"{root}/".encode(), program.encode()
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            if needle in (entry / "cmdline").read_bytes():
+            command = (entry / "cmdline").read_bytes()
+            if needle in command and word in command:
                 found.append(int(entry.name))
         except OSError:  # ended meanwhile
             continue
     return found
 
 
-async def end_processes(root: Path, *, within: float = 5.0) -> list[int]:
-    """SIGKILL everything of ``root`` and wait until it is gone; returns what had to be ended.
+async def end_processes(root: Path, *, program: str = "", within: float = 5.0) -> list[int]:
+    """SIGKILL everything of ``root`` (of ``program`` alone if given) and wait until it is gone; returns what had to be ended.
 
     Raises TimeoutError if something is still there after ``within`` seconds.
     """
     ended: list[int] = []
     async with asyncio.timeout(within):
-        while left := find_processes(root):
+        while left := find_processes(root, program=program):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

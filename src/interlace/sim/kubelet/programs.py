@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from interlace.sim.kubelet.container import ContainerRecord, translate
+from interlace.sim.kubelet.process import end_processes
 
 if TYPE_CHECKING:
     from interlace.sim.kubelet.node import HollowNode
@@ -31,6 +32,8 @@ PROC_DEVICES = """Character devices:
 Block devices:
   7 loop
 """
+_DAEMON = "interlace-simulated/daemon"
+"""Part of the command line of a simulated ``nvidia-imex``."""
 _Settings = TypeVar("_Settings")
 
 
@@ -45,8 +48,8 @@ class Programs:
         self.imex_start = imex_start
         """Seconds that the simulated ``nvidia-imex`` takes to be READY."""
         self.separate = separate
-        self.processes: dict[tuple[str, str], int] = {}
-        """(node, component) to process id, for those that run separately."""
+        self.processes: dict[str, int] = {}
+        """Pod name to process id, for components that run separately."""
 
     def equip(self, node: HollowNode) -> None:
         """Lay out the machine's files."""
@@ -64,14 +67,19 @@ class Programs:
 
     async def run(self, record: ContainerRecord, *, node: HollowNode) -> None:
         """Run one component until it ends or is cancelled (SIGTERM; SIGKILL after the grace period)."""
-        if record.component in self.separate:
-            await self._run_separately(record, node=node)
-        else:
-            await run_component(record, root=node.tray.root, clique=node.tray.clique, gpus=node.tray.gpus)
+        try:
+            if record.component in self.separate:
+                await self._run_separately(record, node=node)
+            else:
+                await run_component(record, root=node.tray.root, clique=node.tray.clique, gpus=node.tray.gpus)
+        finally:
+            if record.component == "imex-host":
+                # the kernel ends a container's other processes with its first one
+                await end_processes(node.tray.root, program=_DAEMON)
 
     async def _run_separately(self, record: ContainerRecord, *, node: HollowNode) -> None:
         root = node.tray.root
-        spec = root / "run" / f"{record.component}.json"
+        spec = root / "run" / f"{record.pod}.json"
         spec.write_bytes(
             msgspec.json.encode(
                 {"record": record, "root": str(root), "clique": node.tray.clique, "gpus": node.tray.gpus},
@@ -90,12 +98,11 @@ class Programs:
                 stdout=out,
                 stderr=out,
             )
-        key = (node.tray.name, record.component)
-        self.processes[key] = process.pid
+        self.processes[record.pod] = process.pid
         try:
             code = await process.wait()
         finally:
-            self.processes.pop(key, None)
+            self.processes.pop(record.pod, None)
             if process.returncode is None:
                 await _end(process, grace=node.settings.stop_grace)
         if code != 0:
