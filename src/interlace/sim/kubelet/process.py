@@ -30,7 +30,7 @@ def find_processes(root: Path, *, program: str = "") -> list[int]:
 
 
 async def end_processes(root: Path, *, program: str = "", within: float = 5.0) -> list[int]:
-    """SIGKILL everything of ``root`` (of ``program`` alone if given) and wait until it is gone; returns what had to be ended.
+    """Process ids (never our own) whose command line names a path below ``root``, and ``program`` if it is given."""
 
     Raises TimeoutError if something is still there after ``within`` seconds.
     """
