@@ -99,12 +99,15 @@ class Codec(Generic[T]):
 
     def event(self, line: bytes, *, path: str) -> WatchEvent[T]:
         """One line of a watch. Raises ``ApiError`` for an ``ERROR`` event, ``Unreadable`` for rubbish."""
+        event: WatchEvent[T] | None = None
         try:
-            event: WatchEvent[T] = self._event.decode(line)
-        except msgspec.ValidationError:  # an ERROR, or an object that we cannot read
-            return self._odd_event(line, path)
+            event = self._event.decode(line)
+        except msgspec.ValidationError:
+            pass  # an ERROR, or an object that we cannot read: looked at below
         except msgspec.DecodeError as error:
             raise Unreadable(f"{path}: a watch line is not JSON: {error}") from error
+        if event is None:
+            return self._odd_event(line, path)
         return WatchEvent(event.type, self._wrap(event.object)) if self._plain else event
 
     def _odd_event(self, line: bytes, path: str) -> WatchEvent[T]:
