@@ -18,6 +18,8 @@ from interlace.sim.apiserver.selectors import by_label_selector
 from interlace.sim.apiserver.shapes import LEAVES, Shape
 
 _WORKLOADS = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")
+# Names without a domain that the real server knows; the last one stands on each CRD.
+_PLAIN_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes", "customresourcecleanup.apiextensions.k8s.io")
 _POD_MUTABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
@@ -174,7 +176,7 @@ def metadata_causes(new: Json, old: Json | None) -> list[Cause]:
             )
         )
     for index, name in enumerate(meta.get("finalizers") or ()):
-        if "/" not in name and name not in ("orphan", "foregroundDeletion", "kubernetes"):
+        if "/" not in name and name not in _PLAIN_FINALIZERS:
             found.append(
                 cause.invalid(
                     f"metadata.finalizers[{index}]",
