@@ -480,6 +480,7 @@ class StatefulSetSpec(Struct, frozen=True):
     selector: LabelSelector = LabelSelector()
     template: dict[str, Any] = {}
     replicas: int | None = None
+    service_name: str = ""
     pod_management_policy: str = "OrderedReady"
     update_strategy: UpdateStrategy = UpdateStrategy()
 

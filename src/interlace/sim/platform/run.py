@@ -19,6 +19,7 @@ from interlace.sim.platform.nodes.lost import LostPods
 from interlace.sim.platform.scheduling.scheduler import COMPONENT as SCHEDULER
 from interlace.sim.platform.scheduling.scheduler import Scheduler
 from interlace.sim.platform.views import Views
+from interlace.sim.platform.workloads import pods
 from interlace.sim.platform.workloads.podmaking import PodMaker
 from interlace.sim.platform.workloads.sets import Deployments, ReplicaSets
 
@@ -50,6 +51,9 @@ async def run_platform(plane: Plane, *, node_grace: float = 4.0, toleration: flo
             ClaimKeeper(views, client=controlling, recorder=events),
             Deployments(views, client=controlling),
             ReplicaSets(views, client=controlling, recorder=events, maker=maker),
+            pods.daemon_sets(views, client=controlling, recorder=events, maker=maker),
+            pods.stateful_sets(views, client=controlling, recorder=events, maker=maker),
+            pods.jobs(views, client=controlling, recorder=events, maker=maker),
             NodeLifecycle(views, client=controlling, recorder=events, grace=node_grace),
             TaintEviction(views, client=controlling, recorder=events),
             LostPods(views, client=controlling),

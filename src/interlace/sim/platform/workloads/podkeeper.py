@@ -70,6 +70,8 @@ class PodKeeper:
             await self._client.create(Pod, body, namespace=owner.metadata.namespace)
         except KubeError as error:
             self._expected.created(key)
+            if self._ends(key[0]):
+                return None
             self._recorder.event(
                 ObjectReference(
                     api_version=owner.resource.api_version,
@@ -84,6 +86,11 @@ class PodKeeper:
             )
             return error
         return None
+
+    def _ends(self, namespace: str) -> bool:
+        """Whether the namespace is being deleted, so that no creation can succeed and none is needed."""
+        found = self._views.namespaces.get(namespace)
+        return found is None or found.metadata.deletion_timestamp is not None
 
     async def _delete(self, key: Key, pod: Pod) -> KubeError | None:
         try:
