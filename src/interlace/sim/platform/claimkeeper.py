@@ -16,7 +16,8 @@ from interlace.kube.errors import Conflict, KubeError, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.platform.claims import is_done, made_for, make_claim, unmet, upkeep
-from interlace.sim.platform.kinds import Pod, ResourceClaim, ResourceClaimTemplate
+from interlace.sim.platform.devicekinds import ResourceClaim, ResourceClaimTemplate
+from interlace.sim.platform.kinds import Pod
 from interlace.sim.platform.scheduling.consumption import FINALIZER
 from interlace.sim.platform.views import Key, Views, key_of
 

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from interlace.api.core import PodResourceClaim
-from interlace.sim.platform.kinds import Pod, ResourceClaim, ResourceClaimTemplate, controller_of
+from interlace.sim.platform.devicekinds import ResourceClaim, ResourceClaimTemplate
+from interlace.sim.platform.kinds import Pod, controller_of
 from interlace.sim.platform.scheduling.consumption import FINALIZER, deallocated
 
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from interlace.sim.platform.kinds import (
-    LabelSelector,
-    NodeSelector,
-    NodeSelectorTerm,
-    Requirement,
-    Taint,
-    Toleration,
-)
+from interlace.sim.platform.kinds import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
 
 
 def satisfies(requirement: Requirement, labels: Mapping[str, str]) -> bool:

@@ -14,7 +14,7 @@ from interlace.api.core import Lease
 from interlace.api.meta import Object
 from interlace.kube.client import Client
 from interlace.kube.informer import Informer
-from interlace.sim.platform import kinds
+from interlace.sim.platform import devicekinds, kinds, workloadkinds
 
 T = TypeVar("T", bound=Object)
 
@@ -49,15 +49,15 @@ class Views:
         self.namespaces = informer(kinds.Namespace)
         self.accounts = informer(kinds.ServiceAccount)
         self.leases = informer(Lease)
-        self.deployments = informer(kinds.Deployment)
-        self.replica_sets = informer(kinds.ReplicaSet, owner=_owner_uids)
-        self.stateful_sets = informer(kinds.StatefulSet)
-        self.daemon_sets = informer(kinds.DaemonSet)
-        self.jobs = informer(kinds.Job)
-        self.claims = informer(kinds.ResourceClaim, owner=_owner_uids)
-        self.templates = informer(kinds.ResourceClaimTemplate)
-        self.slices = informer(kinds.ResourceSlice)
-        self.classes = informer(kinds.DeviceClass)
+        self.deployments = informer(workloadkinds.Deployment)
+        self.replica_sets = informer(workloadkinds.ReplicaSet, owner=_owner_uids)
+        self.stateful_sets = informer(workloadkinds.StatefulSet)
+        self.daemon_sets = informer(workloadkinds.DaemonSet)
+        self.jobs = informer(workloadkinds.Job)
+        self.claims = informer(devicekinds.ResourceClaim, owner=_owner_uids)
+        self.templates = informer(devicekinds.ResourceClaimTemplate)
+        self.slices = informer(devicekinds.ResourceSlice)
+        self.classes = informer(devicekinds.DeviceClass)
 
     async def run(self) -> None:
         """Watch until cancelled."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from interlace.api.resource import ResourceClaimConsumerReference
-from interlace.sim.platform.kinds import NOTHING, Allocation, Pod, ResourceClaim, ResourceClaimSpec, controller_of
+from interlace.sim.platform.devicekinds import NOTHING, Allocation, ResourceClaim, ResourceClaimSpec
+from interlace.sim.platform.kinds import Pod, controller_of
 from interlace.sim.platform.scheduling.cycle import Demand
 from interlace.sim.platform.scheduling.devices import Unsatisfiable, Wanted
 from interlace.sim.platform.scheduling.ledger import allocation_of

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from interlace.sim.platform.kinds import Allocation, DeviceClass, NodeSelector
+from interlace.sim.platform.devicekinds import Allocation, DeviceClass
+from interlace.sim.platform.kinds import NodeSelector
 from interlace.sim.platform.scheduling import fit, neighbours, placement, spreading
 from interlace.sim.platform.scheduling.devices import DeviceId, Matcher, Pool, Wanted, allocate
 from interlace.sim.platform.scheduling.snapshot import NodeInfo, PodInfo, Snapshot

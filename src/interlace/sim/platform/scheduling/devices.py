@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from interlace.sim.platform.kinds import (
+from interlace.sim.platform.devicekinds import (
     AllocatedDevices,
     Allocation,
     Device,
@@ -22,11 +22,9 @@ from interlace.sim.platform.kinds import (
     DeviceClass,
     DeviceConstraint,
     DeviceResult,
-    NodeSelector,
-    NodeSelectorTerm,
-    Requirement,
     ResourceSlice,
 )
+from interlace.sim.platform.kinds import NodeSelector, NodeSelectorTerm, Requirement
 
 DeviceId = tuple[str, str, str]
 """Driver, pool, device."""

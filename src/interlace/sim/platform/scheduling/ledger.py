@@ -13,7 +13,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from interlace.sim.platform.kinds import Allocation, Node, Pod, ResourceClaim
+from interlace.sim.platform.devicekinds import Allocation, ResourceClaim
+from interlace.sim.platform.kinds import Node, Pod
 from interlace.sim.platform.scheduling.devices import DeviceId
 from interlace.sim.platform.scheduling.snapshot import NodeInfo, PodInfo, Snapshot, amounts, describe
 

@@ -22,16 +22,8 @@ from interlace.kube.events import Recorder
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.apiserver.quantity import QuantityError
 from interlace.sim.platform.conditions import with_condition
-from interlace.sim.platform.kinds import (
-    Allocation,
-    Binding,
-    DeviceClass,
-    Node,
-    Pod,
-    ResourceClaim,
-    ResourceSlice,
-    controller_of,
-)
+from interlace.sim.platform.devicekinds import Allocation, DeviceClass, ResourceClaim, ResourceSlice
+from interlace.sim.platform.kinds import Binding, Node, Pod, controller_of
 from interlace.sim.platform.scheduling import consumption
 from interlace.sim.platform.scheduling.consumption import Use, Waiting
 from interlace.sim.platform.scheduling.cycle import Offer, Placed, Refused, decide

@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from interlace.sim.platform.kinds import DaemonSet, DaemonSetStatus, Node, NodeSelector, Pod, PodSpec
+from interlace.sim.platform.kinds import Node, NodeSelector, Pod, PodSpec
 from interlace.sim.platform.nodes.health import CORDON
 from interlace.sim.platform.selectors import node_matches, untolerated
+from interlace.sim.platform.workloadkinds import DaemonSet, DaemonSetStatus
 from interlace.sim.platform.workloads.podmaking import NOT_READY, UNREACHABLE, template_hash
 
 REVISION_LABEL = "controller-revision-hash"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from interlace.sim.platform.conditions import with_condition
-from interlace.sim.platform.kinds import Deployment, DeploymentStatus, ReplicaSet
+from interlace.sim.platform.workloadkinds import Deployment, DeploymentStatus, ReplicaSet
 from interlace.sim.platform.workloads.podmaking import owner_reference, template_hash
 from interlace.sim.platform.workloads.replicaset import wanted
 

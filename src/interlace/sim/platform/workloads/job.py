@@ -11,7 +11,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from interlace.sim.platform.conditions import seconds_since, timestamp, with_condition
-from interlace.sim.platform.kinds import Job, JobStatus, Pod
+from interlace.sim.platform.kinds import Pod
+from interlace.sim.platform.workloadkinds import Job, JobStatus
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 _FIRST_WAIT = 1.0

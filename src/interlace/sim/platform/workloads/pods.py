@@ -13,8 +13,9 @@ from interlace.kube.errors import AlreadyExists, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.informer import Informer
 from interlace.kube.queue import WorkQueue, work
-from interlace.sim.platform.kinds import DaemonSet, Job, Node, Pod, StatefulSet
+from interlace.sim.platform.kinds import Node, Pod
 from interlace.sim.platform.views import Key, Views, key_of
+from interlace.sim.platform.workloadkinds import DaemonSet, Job, StatefulSet
 from interlace.sim.platform.workloads import daemonset, job, statefulset
 from interlace.sim.platform.workloads.podkeeper import PodKeeper
 from interlace.sim.platform.workloads.podmaking import PodMaker

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from interlace.sim.platform.kinds import Pod, ReplicaSet, ReplicaSetStatus
+from interlace.sim.platform.kinds import Pod
+from interlace.sim.platform.workloadkinds import ReplicaSet, ReplicaSetStatus
 
 _PHASES = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
 

@@ -8,8 +8,9 @@ from interlace.kube.client import Client
 from interlace.kube.errors import AlreadyExists, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.queue import WorkQueue, work
-from interlace.sim.platform.kinds import Deployment, ReplicaSet, controller_of
+from interlace.sim.platform.kinds import controller_of
 from interlace.sim.platform.views import Key, Views, key_of
+from interlace.sim.platform.workloadkinds import Deployment, ReplicaSet
 from interlace.sim.platform.workloads import deployment as deployments
 from interlace.sim.platform.workloads import replicaset as replica_sets
 from interlace.sim.platform.workloads.podkeeper import PodKeeper

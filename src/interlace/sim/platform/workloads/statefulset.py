@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from interlace.sim.platform.kinds import Pod, StatefulSet, StatefulSetStatus
+from interlace.sim.platform.kinds import Pod
+from interlace.sim.platform.workloadkinds import StatefulSet, StatefulSetStatus
 from interlace.sim.platform.workloads.daemonset import REVISION_LABEL
 from interlace.sim.platform.workloads.podmaking import template_hash
 
