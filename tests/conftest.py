@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,11 @@ from pytest_asyncio import is_async_test
 from tests.planes import PLANES, embedded_plane, plane, real_plane
 
 __all__ = ["embedded_plane", "plane", "real_plane"]
+
+
+def pytest_configure() -> None:
+    """Before Python 3.12 asking for the loop makes one; pytest-asyncio asks, and would never close it."""
+    asyncio.set_event_loop(None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
