@@ -66,7 +66,7 @@ def verb_of(method: str, target: Target, query: Mapping[str, str]) -> Verb:
     """The verb as authorization and audit name it. Raises ApiFault 405."""
     verb = _VERBS.get(method)
     if verb is None:
-        raise errors.method_not_allowed(target.group, target.resource)
+        raise errors.method_not_allowed()
     if verb == "get":
         if query.get("watch") in ("true", "1"):
             return "watch"
@@ -125,7 +125,7 @@ class Call:
         """Media type of a patch. Raises ApiFault 415."""
         media = self.content_type.partition(";")[0].strip()
         if media == "application/apply-patch+cbor" or media not in PATCHES:
-            raise errors.unsupported_media_type(media, PATCHES)
+            raise errors.unsupported_media_type()
         return media
 
     def delete_options(self) -> DeleteOptions:
@@ -145,7 +145,7 @@ class Call:
                 [
                     Cause(
                         "propagationPolicy",
-                        f'Unsupported value: "{propagation}": supported values: "Background", "Foreground", "Orphan"',
+                        f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"',
                         "FieldValueNotSupported",
                     )
                 ],
@@ -169,7 +169,11 @@ class Call:
         try:
             return decode(self.body)
         except msgspec.DecodeError as error:
-            raise errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from error
+            shown = self.body.decode(errors="replace")[:200]
+            raise errors.bad_request(
+                f"the object provided is unrecognized (must be of type {self.kind.kind}): couldn't get version/kind; "
+                f"json parse error: {error} ({shown})"
+            ) from error
 
     def integer(self, name: str) -> int | None:
         """A number of the query. Raises ApiFault 400."""

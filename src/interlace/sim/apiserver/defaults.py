@@ -148,9 +148,6 @@ def apply_defaults(obj: Json, kind: Kind) -> None:
         case "namespaces.":
             labels = _section(_section(obj, "metadata"), "labels")
             labels["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")
-            spec = _section(obj, "spec")
-            if "finalizers" not in spec and not get(obj, "metadata", "deletionTimestamp"):
-                spec["finalizers"] = ["kubernetes"]
         case "resourceclaims.resource.k8s.io":
             _device_requests(_section(obj, "spec"))
         case "resourceclaimtemplates.resource.k8s.io":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interlace.sim.apiserver import discovery, errors, openapi
+from interlace.sim.apiserver import discovery, openapi
 from interlace.sim.apiserver.auth import AUDIENCE
 from interlace.sim.apiserver.kinds import Kinds
 from interlace.sim.apiserver.objects import Json, encode
@@ -25,7 +25,7 @@ class Documents:
         self._revision = kinds.revision
 
     def answer(self, path: str, accept: str, host: str) -> Answer:
-        """Raises ApiFault 404."""
+        """What stands under the path; 404 if nothing does."""
         path = path.rstrip("/") or "/"
         if path in ("/healthz", "/livez", "/readyz") or path.startswith(("/livez/", "/readyz/", "/healthz/")):
             return Answer(b"ok", content_type="text/plain; charset=utf-8")
@@ -33,9 +33,11 @@ class Documents:
             return Answer(openapi.swagger_protobuf(self._version), content_type=openapi.SWAGGER_PROTOBUF)
         aggregated = path in ("/api", "/apis") and _wants_aggregated(accept)
         body = self._cached(path, aggregated, host)
+        if body is None:
+            return Answer(b"404 page not found\n", status=404, content_type="text/plain; charset=utf-8")
         return Answer(body, content_type=discovery.AGGREGATED if aggregated else "application/json")
 
-    def _cached(self, path: str, aggregated: bool, host: str) -> bytes:
+    def _cached(self, path: str, aggregated: bool, host: str) -> bytes | None:
         if self._revision != self._kinds.revision:
             self._cache.clear()
             self._revision = self._kinds.revision
@@ -43,7 +45,7 @@ class Documents:
         if found is None:
             document = self._build(path, aggregated, host)
             if document is None:
-                raise errors.no_such_path()
+                return None
             found = self._cache[path, aggregated] = encode(document)
         return found
 

@@ -37,8 +37,9 @@ class ApiFault(Exception):
             "metadata": {},
             "status": "Failure",
             "message": message,
-            "reason": reason,
         }
+        if reason:
+            self.status["reason"] = reason
         if details is not None:
             self.status["details"] = dict(details)
         self.status["code"] = code
@@ -139,13 +140,10 @@ def forbidden(group: str, resource: str, name: str, why: str) -> ApiFault:
     )
 
 
-def method_not_allowed(group: str = "", resource: str = "") -> ApiFault:
+def method_not_allowed() -> ApiFault:
     """405."""
     return ApiFault(
-        405,
-        "MethodNotAllowed",
-        "the server does not allow this method on the requested resource",
-        details=_details(group, resource, ""),
+        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", details={}
     )
 
 
@@ -154,14 +152,9 @@ def expired(message: str) -> ApiFault:
     return ApiFault(410, "Expired", message)
 
 
-def unsupported_media_type(got: str, accepted: Iterable[str]) -> ApiFault:
+def unsupported_media_type() -> ApiFault:
     """415."""
-    return ApiFault(
-        415,
-        "UnsupportedMediaType",
-        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted),
-        details={"causes": [{"message": got}]} if got else None,
-    )
+    return ApiFault(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 
 def too_many_requests(message: str, retry_after: int, *, causes: Causes = ()) -> ApiFault:

@@ -158,6 +158,10 @@ def compare(old: Any, new: Any, shape: Shape) -> tuple[Tree, Tree, Tree]:
         return {}, {}, {}
     kinds = _kind(old, shape), _kind(new, shape)
     if kinds == ("map", "map"):
+        for key in shape.always:
+            if (key in old) != (key in new):
+                empty: Any = [] if shape.child(key).form == "list" else {}
+                old, new = {key: empty, **old}, {key: empty, **new}
         keys = dict.fromkeys([*old, *new])
         pairs = [(f"f:{key}", old, new, key, shape.child(key)) for key in keys]
         return _compare_children(pairs)

@@ -36,8 +36,14 @@ def parse(call: Call) -> Json:
     if body["kind"] != kind.kind:
         raise errors.bad_request(
             f'{body["kind"]} in version "{str(body["apiVersion"]).rpartition("/")[2]}" cannot be handled as a '
-            f"{kind.kind}: converting ({body['apiVersion']}.{body['kind']}) to ({kind.api_version}.{kind.kind}): "
-            "unknown conversion"
+            f"{kind.kind}: converting ({body['apiVersion']}.{body['kind']}) to "
+            f"({kind.group.split('.')[0] or 'core'}.{kind.kind}): unknown conversion"
+        )
+    if body["apiVersion"] != kind.api_version and not kind.custom:
+        version = str(body["apiVersion"])
+        raise errors.bad_request(
+            f'{kind.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.kind}: no kind '
+            f'"{kind.kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
         )
     if body["apiVersion"] != kind.api_version:
         raise errors.bad_request(
@@ -66,10 +72,10 @@ def settle(obj: Json, call: Call, *, what: str) -> None:
         call.warnings.extend(listed)
     if kind.custom:
         shapes.drop_nulls(obj["metadata"], shapes.object_meta())
-        wrong = shapes.mistyped(obj["metadata"], shapes.object_meta(), "metadata")
+        wrong = shapes.mistyped(obj["metadata"], shapes.object_meta(), f"{kind.kind}.metadata")
     else:
         shapes.drop_nulls(obj, kind.shape)
-        wrong = shapes.mistyped(obj, kind.shape)
+        wrong = shapes.mistyped(obj, kind.shape, kind.kind)
     if wrong:
         raise errors.bad_request(what + wrong)
 
@@ -110,7 +116,7 @@ def place(obj: Json, call: Call) -> None:
 
 def check(new: Json, old: Json | None, kind: Kind, *, subresource: str = "") -> None:
     """Raises ApiFault 422 with everything that is wrong with ``new``."""
-    found: list[Cause] = list(validation.metadata_causes(new, old))
+    found: list[Cause] = validation.metadata_causes(new, old) * 2  # the real server looks at metadata twice
     if old is None:
         found += name_causes(kind, name_of(new))
     elif new["metadata"].get("namespace") != old["metadata"].get("namespace"):

@@ -84,6 +84,9 @@ def be_born(obj: Json, kind: Kind) -> Json:
             out["status"] = {"phase": "Pending", "qosClass": qos_class(out.get("spec") or {})}
         case "namespaces.":
             out["status"] = {"phase": "Active"}
+            spec = out.get("spec") or {}
+            if "kubernetes" not in (spec.get("finalizers") or ()):
+                out["spec"] = {**spec, "finalizers": [*(spec.get("finalizers") or ()), "kubernetes"]}
         case "secrets." if "stringData" in out:
             import base64
 
@@ -226,13 +229,32 @@ class DeleteOptions:
 def check_preconditions(obj: Json, kind: Kind, options: DeleteOptions) -> None:
     """Raises ApiFault 409 if uid or resourceVersion differ."""
     meta = obj["metadata"]
-    for label, key, wanted in (
-        ("UID", "uid", options.uid),
-        ("ResourceVersion", "resourceVersion", options.resource_version),
+    for label, wanted, found, why in (
+        ("UID", options.uid, meta.get("uid"), "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, meta.get("resourceVersion"), "modified"),
     ):
-        if wanted and wanted != meta.get(key):
-            why = f"{label} in precondition: {wanted}, {label} in object meta: {meta.get(key)}"
-            raise errors.conflict(kind.group, kind.plural, meta["name"], f"Precondition failed: {why}")
+        if wanted and wanted != found:
+            raise errors.conflict(
+                kind.group,
+                kind.kind,
+                meta["name"],
+                f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found}). "
+                f"The object might have been {why}",
+            )
+
+
+def storage_conflict(obj: Json, kind: Kind, wanted_uid: str) -> errors.ApiFault:
+    """409 for an update that names another uid."""
+    meta = obj["metadata"]
+    folder = f"{kind.group}/{kind.plural}" if kind.custom else {"nodes": "minions"}.get(kind.plural, kind.plural)
+    path = "/".join(part for part in ("/registry", folder, meta.get("namespace", ""), meta["name"]) if part)
+    return errors.conflict(
+        kind.group,
+        kind.plural,
+        meta["name"],
+        f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+        f"failed: UID in precondition: {wanted_uid}, UID in object meta: {meta['uid']}",
+    )
 
 
 def be_deleted(obj: Json, kind: Kind, options: DeleteOptions) -> Json | None:

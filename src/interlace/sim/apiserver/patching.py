@@ -29,14 +29,18 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return out
 
 
-def _refuse(message: str) -> errors.ApiFault:
+def _refuse() -> errors.ApiFault:
+    # What does not fit is in the real server's log and not in its answer.
+    message = "the server rejected our request due to an error in our request"
     return errors.ApiFault(422, "Invalid", message, details={})
 
 
 def json_patch(target: Any, operations: Any) -> Any:
     """RFC 6902. Raises ApiFault 400 for a malformed patch and 422 for an operation that does not fit the object."""
     if not isinstance(operations, list):
-        raise errors.bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise errors.bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        )
     document = clone(target)
     for operation in operations:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
@@ -55,14 +59,11 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
         case "remove":
             return _remove(document, tokens, path)
         case "replace":
-            found = _find(document, tokens, path, "replace")
-            if found is None and tokens:
-                _find(document, tokens, path, "replace")
-            return value if not tokens else _add(_remove(document, tokens, path), tokens, value, path)
+            return _replace(document, tokens, value, path)
         case "test":
             found = _find(document, tokens, path, "test", missing_ok=value is None)
             if found != value:
-                raise _refuse(f"testing value {path} failed: test failed")
+                raise _refuse()
             return document
         case "move" | "copy":
             source = operation.get("from")
@@ -86,7 +87,7 @@ def _tokens(path: str) -> list[str]:
 
 def _index(token: str, length: int, path: str, op: str) -> int:
     if not token.isdigit() or int(token) >= length:
-        raise _refuse(f"{op} operation does not apply: doc is missing path: {path}: missing value")
+        raise _refuse()
     return int(token)
 
 
@@ -99,14 +100,14 @@ def _find(document: Any, tokens: list[str], path: str, op: str, *, missing_ok: b
         elif missing_ok:
             return None
         else:
-            raise _refuse(f"{op} operation does not apply: doc is missing key: {path}: missing value")
+            raise _refuse()
     return document
 
 
 def _parent(document: Any, tokens: list[str], path: str, op: str) -> Any:
     parent = _find(document, tokens[:-1], path, op)
     if not isinstance(parent, dict | list) or isinstance(parent, RawJson):
-        raise _refuse(f"{op} operation does not apply: doc is missing path: {path}: missing value")
+        raise _refuse()
     return parent
 
 
@@ -123,13 +124,24 @@ def _add(document: Any, tokens: list[str], value: Any, path: str) -> Any:
     return document
 
 
+def _replace(document: Any, tokens: list[str], value: Any, path: str) -> Any:
+    if not tokens:
+        return value
+    parent, last = _parent(document, tokens, path, "replace"), tokens[-1]
+    if isinstance(parent, dict):
+        parent[last] = value  # as on the real server, also where there was nothing
+    else:
+        parent[_index(last, len(parent), path, "replace")] = value
+    return document
+
+
 def _remove(document: Any, tokens: list[str], path: str) -> Any:
     if not tokens:
         return None
     parent, last = _parent(document, tokens, path, "remove"), tokens[-1]
     if isinstance(parent, dict):
         if last not in parent:
-            raise _refuse(f"remove operation does not apply: doc is missing key: {path}: missing value")
+            raise _refuse()
         del parent[last]
     else:
         del parent[_index(last, len(parent), path, "remove")]
@@ -167,7 +179,8 @@ def strategic_patch(target: Any, patch: Any, shape: Shape) -> Any:
         else:
             child = shape.child(key)
             if isinstance(value, list) and child.merge_key is not None:
-                out[key] = _merge_list(out.get(key) or [], value, child, key)
+                live = out.get(key) or []
+                out[key] = _ordered(_merge_list(live, value, child), live, value, child.merge_key)
             elif isinstance(value, dict) and not isinstance(value, RawJson):
                 out[key] = strategic_patch(out.get(key), value, child)
             else:
@@ -175,11 +188,12 @@ def strategic_patch(target: Any, patch: Any, shape: Shape) -> Any:
     for key, order in patch.items():
         if key.startswith("$setElementOrder/"):
             name = key.partition("/")[2]
-            out[name] = _ordered(out.get(name) or [], order, shape.child(name).merge_key or "")
+            items = base.get(name) or []
+            out[name] = _ordered(out.get(name) or [], items, order, shape.child(name).merge_key or "")
     return out
 
 
-def _merge_list(live: list[Any], patch: list[Any], shape: Shape, field: str) -> list[Any]:
+def _merge_list(live: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
     key = shape.merge_key
     if not key:
         return live + [item for item in dict.fromkeys(patch) if item not in live]
@@ -199,14 +213,19 @@ def _merge_list(live: list[Any], patch: list[Any], shape: Shape, field: str) -> 
     return out
 
 
-def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
+def _ordered(items: list[Any], live: list[Any], order: list[Any], key: str) -> list[Any]:
+    """Items in the order of the patch; those it does not name go before the first that followed them so far."""
+
     def identity(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
     wanted = [identity(item) for item in order]
-    listed = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
-    # Items that the order does not name stay before the listed item that followed them.
+    before = [identity(item) for item in live]
+    named = sorted((i for i in items if identity(i) in wanted), key=lambda item: wanted.index(identity(item)))
+    others = sorted((i for i in items if identity(i) not in wanted), key=lambda item: before.index(identity(item)))
     out: list[Any] = []
-    for item in items:
-        out.append(listed.pop(0) if identity(item) in wanted and listed else item)
-    return out
+    while named and others:
+        left, right = identity(others[0]), identity(named[0])
+        first = right in before and before.index(left) < before.index(right)
+        out.append((others if first else named).pop(0))
+    return [*out, *named, *others]

@@ -57,12 +57,8 @@ def _version(call: Call) -> int:
     if not text:
         return 0
     if not text.isdigit():
-        raise errors.invalid(
-            "meta.k8s.io",
-            "ListOptions",
-            "",
-            [cause.invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')],
-        )
+        why = cause.invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise errors.bad_request(f"invalid resource version: {why}")
     return int(text)
 
 
@@ -79,6 +75,9 @@ def read_list(call: Call, store: Store) -> bytes:
     match = query.get("resourceVersionMatch", "")
     wanted = _version(call)
     _check_match(match, query)
+    if query.get("sendInitialEvents") is not None:
+        why = cause.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+        raise errors.invalid("meta.k8s.io", "ListOptions", "", [why])
     if token:
         if query.get("resourceVersion", "") not in ("", "0"):
             raise errors.bad_request("specifying resource version is not allowed when using continue")
@@ -143,7 +142,7 @@ def _parse_token(token: str) -> tuple[int, Key]:
         namespace, name = body["start"]
         return int(body["rv"]), (str(namespace), str(name))
     except (ValueError, KeyError, TypeError) as error:
-        raise errors.bad_request(f"continue key is not valid: {error}") from error
+        raise errors.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
 
 
 class Watch:
@@ -210,7 +209,7 @@ class Watch:
             self._put_all()
         else:
             try:
-                missed = self._collection.since(wanted if wanted else self._store.version)
+                missed = self._collection.since(wanted or self._store.version)
             except Expired as error:
                 self._put_error(errors.expired(f"too old resource version: {error.wanted} ({error.oldest})"))
                 return

@@ -166,10 +166,10 @@ def parse_fields(text: str, kind: Kind) -> Predicate | None:
         if not equals:
             raise errors.bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         if name not in known:
-            shown = f"{kind.group}/{kind.version}, Resource={kind.plural}"
+            if kind.custom or kind.storage in _FIELDS:
+                raise errors.bad_request(f"field label not supported: {name}")
             raise errors.bad_request(
-                f'Unable to find "{shown}" that match label selector "", field selector "{text}": '
-                f"field label not supported: {name}"
+                f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
             )
         tests.append((known[name], negated, value))
     return lambda obj: all((read(obj) == value) != negated for read, negated, value in tests)

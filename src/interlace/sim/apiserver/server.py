@@ -8,7 +8,6 @@ Invariant: after the context manager has ended there is no open socket, no task 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -233,6 +232,8 @@ class ApiServer:
         self, request: web.BaseRequest, target: Target, verb: str, user: UserInfo, started: float
     ) -> Answer | web.StreamResponse:
         kind = self.kinds.find(target.group, target.version, target.resource)
+        if target.version not in self.kinds.versions().get(target.group, ()):
+            return Answer(b"404 page not found\n", status=404, content_type="text/plain; charset=utf-8")
         if kind is None or (target.subresource and target.subresource not in kind.subresources):
             raise errors.no_such_path()
         if bool(target.namespace) and not kind.namespaced and target.resource != "namespaces":

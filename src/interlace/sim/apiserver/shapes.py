@@ -21,7 +21,20 @@ LEAVES = frozenset({"string", "integer", "number", "boolean", "time", "quantity"
 class Shape:
     """One node: a leaf, a ``struct`` (named fields), a ``map`` (any keys) or a ``list``."""
 
-    __slots__ = ("atomic", "default", "fields", "form", "keys", "merge_key", "name", "of", "open", "required", "set")
+    __slots__ = (
+        "always",
+        "atomic",
+        "default",
+        "fields",
+        "form",
+        "keys",
+        "merge_key",
+        "name",
+        "of",
+        "open",
+        "required",
+        "set",
+    )
 
     def __init__(self, form: str, *, name: str = "") -> None:
         self.form = form
@@ -41,6 +54,8 @@ class Shape:
         self.open = False
         """A struct that keeps fields it does not name."""
         self.required: tuple[str, ...] = ()
+        self.always: frozenset[str] = frozenset()
+        """Fields that a typed encoder writes even when they are empty."""
         self.default: Any = None
         """Default of the schema, used for keys that an item leaves out."""
 
@@ -83,6 +98,7 @@ def _table() -> tuple[dict[str, dict[str, str]], dict[str, Shape]]:
         shape.fields = {field: build(spec) for field, spec in entry["fields"].items()}
         shape.required = tuple(entry.get("required", ()))
         shape.atomic = entry.get("atomic", False)
+        shape.always = frozenset(entry.get("always", ()))
     for field, default in _DEFAULT_KEYS.items():
         for owner in ("api.core.v1.ContainerPort", "api.core.v1.ServicePort"):
             keyed = Shape("string")
@@ -202,8 +218,8 @@ _PYTHON: dict[str, tuple[type, ...]] = {
 _GO = {"string": "string", "integer": "int64", "boolean": "bool", "time": "Time", "list": "[]", "struct": "struct"}
 
 
-def mistyped(obj: Any, shape: Shape, path: str = "") -> str | None:
-    """The first value that a typed decoder would refuse, in words, or None."""
+def mistyped(obj: Any, shape: Shape, path: str) -> str | None:
+    """The first value that a typed decoder would refuse, in words, or None; ``path`` begins with the type's name."""
     if obj is None or shape.form == "any":
         return None
     allowed = _PYTHON[shape.form]
@@ -212,7 +228,8 @@ def mistyped(obj: Any, shape: Shape, path: str = "") -> str | None:
         return f"json: cannot unmarshal {found} into Go struct field {path} of type {_GO.get(shape.form, shape.form)}"
     if isinstance(obj, dict):
         for key, value in obj.items():
-            if wrong := mistyped(value, shape.child(key), f"{path}.{key}" if path else key):
+            where = path if shape.form == "map" else f"{path}.{key}"
+            if wrong := mistyped(value, shape.child(key), where):
                 return wrong
     elif isinstance(obj, list) and shape.of is not None:
         for value in obj:

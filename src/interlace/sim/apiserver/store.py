@@ -57,8 +57,9 @@ class Expired(Exception):
 
 
 def with_version(obj: Json, version: int) -> Json:
-    """``obj`` with this ``metadata.resourceVersion``."""
-    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
+    """``obj`` with this ``metadata.resourceVersion``; kind and apiVersion come first, as lists rely on."""
+    head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"]}
+    return {**head, **obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
 
 
 class Collection:

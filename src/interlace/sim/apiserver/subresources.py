@@ -245,7 +245,7 @@ class Subresources:
         head = {"kind": call.kind.kind, "apiVersion": call.kind.api_version, "metadata": {}}
         match call.kind.plural:
             case "selfsubjectreviews":
-                return {**head, "status": {"userInfo": _user(call.user)}}
+                return {**head, "metadata": {"creationTimestamp": lifecycle.now()}, "status": {"userInfo": _user(call.user)}}
             case "tokenreviews":
                 audiences = spec.get("audiences") or [AUDIENCE]
                 user = self._authenticate(spec.get("token", ""), audiences)
@@ -260,7 +260,7 @@ class Subresources:
                 user = UserInfo(spec.get("user", ""), spec.get("uid", ""), list(spec.get("groups") or ()), extra)
         refusal = self._authorizer.refusal(user, _question(spec))
         status = {"allowed": refusal is None}
-        return {**head, "spec": spec, "status": status if refusal is None else {**status, "reason": ""}}
+        return {**head, "spec": spec, "status": status}
 
 
 def _question(spec: Json) -> Request:

@@ -317,13 +317,13 @@ _COLUMNS: dict[str, tuple[_Column, ...]] = {
     "leases.coordination.k8s.io": (_NAME, ("Holder", "string", 0, _at("spec", "holderIdentity")), _AGE),
     "configmaps.": (
         _NAME,
-        ("Data", "integer", 0, lambda o: len(o.get("data") or {}) + len(o.get("binaryData") or {})),
+        ("Data", "string", 0, lambda o: len(o.get("data") or {}) + len(o.get("binaryData") or {})),
         _AGE,
     ),
     "secrets.": (
         _NAME,
         ("Type", "string", 0, _at("type")),
-        ("Data", "integer", 0, lambda obj: len(obj.get("data") or {})),
+        ("Data", "string", 0, lambda obj: len(obj.get("data") or {})),
         _AGE,
     ),
     "serviceaccounts.": (_NAME, ("Secrets", "string", 0, lambda obj: len(obj.get("secrets") or ())), _AGE),

@@ -1,8 +1,8 @@
-"""Makes ``builtin.json``: the shape of the built-in kinds, from the OpenAPI document that Kubernetes publishes.
+"""Makes ``builtin.json``: the shape of the built-in kinds, from the OpenAPI documents that Kubernetes publishes.
 
 Apply, strategic merge, pruning of unknown fields and ``kubectl explain`` all need to know which fields a kind has
-and how its lists are keyed. Those facts are taken from ``api/openapi-spec/swagger.json`` of one Kubernetes release
-and nothing else of it. Run ``python -m interlace.sim.apiserver.typegen swagger.json v1.36.3`` to renew the file.
+and how its lists are keyed. Those facts are taken from ``api/openapi-spec`` of one Kubernetes release and nothing else of
+it. Run ``python -m interlace.sim.apiserver.typegen <api/openapi-spec> v1.36.3`` to renew the file.
 
 Invariant: every type that is named in the file is described in the file.
 """
@@ -83,8 +83,11 @@ def _describe(schema: dict[str, Any], seen: set[str]) -> Any:
             return {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}[other]
 
 
-def build(swagger: dict[str, Any], version: str) -> dict[str, Any]:
-    """The content of ``builtin.json`` for a parsed OpenAPI v2 document."""
+def build(swagger: dict[str, Any], v3: dict[str, Any], version: str) -> dict[str, Any]:
+    """The content of ``builtin.json`` for a parsed OpenAPI v2 document and the schemas of the v3 documents.
+
+    ``always`` lists the fields that an encoder writes even when they are empty: structs by value and required lists.
+    """
     definitions = swagger["definitions"]
     kinds: dict[str, dict[str, str]] = {}
     queue: list[str] = []
@@ -108,6 +111,14 @@ def build(swagger: dict[str, Any], version: str) -> dict[str, Any]:
             entry["required"] = required
         if definition.get("x-kubernetes-map-type") == "atomic":
             entry["atomic"] = True
+        always = [
+            field
+            for field, schema in v3.get(name, {}).get("properties", {}).items()
+            if (schema.get("default") == {} and "allOf" in schema)
+            or (field in definition.get("required", ()) and schema.get("type") in ("array", "object"))
+        ]
+        if always:
+            entry["always"] = always
         types[_short(name)] = entry
         queue.extend(seen)
     return {"version": version, "kinds": kinds, "types": dict(sorted(types.items()))}
@@ -115,8 +126,11 @@ def build(swagger: dict[str, Any], version: str) -> dict[str, Any]:
 
 def main(argv: list[str]) -> None:
     """Write the table beside this module."""
-    source, version = argv
-    table = build(json.loads(Path(source).read_text(encoding="utf-8")), version)
+    folder, version = Path(argv[0]), argv[1]
+    v3: dict[str, Any] = {}
+    for path in sorted((folder / "v3").glob("*_openapi.json")):
+        v3.update(json.loads(path.read_text(encoding="utf-8")).get("components", {}).get("schemas", {}))
+    table = build(json.loads((folder / "swagger.json").read_text(encoding="utf-8")), v3, version)
     rows = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in table["types"].items())
     text = (
         f'{{"version": {json.dumps(table["version"])},\n'

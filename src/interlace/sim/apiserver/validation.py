@@ -7,6 +7,7 @@ Invariant: a cause here is one that the real server has too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,11 @@ from interlace.sim.apiserver.shapes import LEAVES, Shape
 _WORKLOADS = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")
 # Names without a domain that the real server knows; the last one stands on each CRD.
 _PLAIN_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes", "customresourcecleanup.apiextensions.k8s.io")
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_CONFIG_KEY_RULE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
 _POD_MUTABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
@@ -54,11 +60,11 @@ def create_causes(obj: Json, kind: Kind) -> list[Cause]:
             found += _pod(spec, "spec")
         case storage if storage in _WORKLOADS or storage == "jobs.batch":
             found += _workload(spec, kind)
-        case "configmaps.":
+        case "configmaps." | "secrets.":
             found += [
-                cause.invalid(f"data[{key}]", key, "a valid config key must consist of alphanumeric characters")
+                cause.invalid(f"data[{key}]", key, _CONFIG_KEY_RULE)
                 for key in obj.get("data") or {}
-                if "/" in key
+                if not _CONFIG_KEY.fullmatch(key)
             ]
         case "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io":
             if not get(obj, "roleRef", "name"):
@@ -137,6 +143,7 @@ def update_causes(new: Json, old: Json, kind: Kind) -> list[Cause]:
             if new.get("value") != old.get("value"):
                 found.append(cause.forbidden("value", "may not be changed in an update."))
         case "configmaps." | "secrets.":
+            found += create_causes(new, kind)
             if old.get("immutable") and any(new.get(key) != old.get(key) for key in ("data", "binaryData")):
                 found.append(cause.forbidden("data", "field is immutable when `immutable` is set"))
         case _:

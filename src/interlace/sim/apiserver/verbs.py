@@ -34,6 +34,18 @@ class Answer:
     """Name of a created object, for the audit log."""
 
 
+def _wrong_place(call: Call) -> bool:
+    """Whether the path does not take the verb: one object where a collection is needed, or the reverse."""
+    target, kind = call.target, call.kind
+    if kind.namespaced and not target.namespace:
+        return call.verb not in ("list", "watch")
+    if call.verb == "deletecollection":
+        return kind.storage == "namespaces."
+    if call.verb == "create":
+        return bool(target.name)
+    return call.verb in ("update", "patch", "delete", "get") and not target.name
+
+
 class Verbs:
     """All verbs but watch."""
 
@@ -47,21 +59,21 @@ class Verbs:
         """Raises ApiFault."""
         target = call.target
         if call.verb not in call.kind.verbs and not target.subresource:
-            raise errors.method_not_allowed(target.group, target.resource)
+            raise errors.method_not_allowed()
         if target.subresource in ("binding", "eviction", "scale", "token"):
             return await self._special(call)
         if call.kind.verbs == ("create",):
             return Answer(encode(self._sub.review(call, intake.parse(call))), status=201)
         if call.kind.storage == "events." and call.kind.group and call.verb in ("create", "update"):
             self._to_core(call)
+        if _wrong_place(call):
+            raise errors.method_not_allowed()
         match call.verb:
             case "list":
                 return Answer(read_list(call, self._store))
             case "get":
                 return self._get(call)
             case "create":
-                if target.name:
-                    raise errors.method_not_allowed(target.group, target.resource)
                 obj = await self._writer.create(call, intake.parse(call))
                 return self._object(call, obj, status=201)
             case "update":
@@ -75,7 +87,7 @@ class Verbs:
             case "deletecollection":
                 return await self._delete_all(call)
             case _:
-                raise errors.method_not_allowed(target.group, target.resource)
+                raise errors.method_not_allowed()
 
     def newborn(self, kind: Kind, name: str) -> Json:
         """A cluster-scoped object with nothing but a name."""
@@ -146,7 +158,7 @@ class Verbs:
         if name == "scale":
             return await self._scale(call)
         if call.verb != "create":
-            raise errors.method_not_allowed(call.target.group, call.target.resource)
+            raise errors.method_not_allowed()
         body = call.json() if call.body else {}
         if not isinstance(body, dict):
             raise errors.bad_request(f"the body of a request for {name} must be an object")
@@ -180,5 +192,5 @@ class Verbs:
                 return dict(patching.merge_patch(old, body))
 
         else:
-            raise errors.method_not_allowed(call.target.group, call.target.resource)
+            raise errors.method_not_allowed()
         return Answer(encode(await self._sub.set_scale(call, change)))

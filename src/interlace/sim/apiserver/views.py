@@ -44,6 +44,7 @@ class View:
         version = f"{_META}/{self.meta_version}"
         shown = table(items, kind)
         for row, obj in zip(shown["rows"], items, strict=True):
+            row["object"] = None
             if self.include == "Object":
                 row["object"] = present(obj, kind)
             elif self.include == "Metadata":
@@ -63,6 +64,9 @@ class View:
                 ready if ready is not None and obj["apiVersion"] == kind.api_version else encode(present(obj, kind))
                 for obj, ready in items
             ]
+            if not kind.custom:  # items of typed lists carry no type
+                cut = len(encode({"kind": kind.kind, "apiVersion": kind.api_version}))
+                parts = [b"{" + part[cut:] for part in parts]
         return encode(head)[:-1] + b',"items":[' + b",".join(parts) + b"]}"
 
 
@@ -94,6 +98,6 @@ def negotiate(accept: str, kind: Kind, *, include: str = "") -> View:
     raise errors.ApiFault(
         406,
         "NotAcceptable",
-        "only the following media types are accepted: application/json",
+        "406: Not Acceptable\n\nAvailable representations: application/json",
         details={},
     )

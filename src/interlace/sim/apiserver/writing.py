@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from interlace.sim.apiserver import claims, errors, intake, lifecycle, managed, patching
+from interlace.sim.apiserver import cause, claims, errors, intake, lifecycle, managed, patching
 from interlace.sim.apiserver.admission import Operation
 from interlace.sim.apiserver.calls import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Call
 from interlace.sim.apiserver.cause import Cause
@@ -19,7 +19,7 @@ from interlace.sim.apiserver.claims import Allowed
 from interlace.sim.apiserver.defaults import admit_pod
 from interlace.sim.apiserver.kinds import Kind
 from interlace.sim.apiserver.lifecycle import DeleteOptions
-from interlace.sim.apiserver.objects import Json, clone, get, name_of, restyle
+from interlace.sim.apiserver.objects import Json, clone, encode, get, name_of, restyle
 from interlace.sim.apiserver.store import Key, Store, with_version
 
 _TRIES = 5
@@ -61,7 +61,7 @@ class Writer:
                 )
             meta["name"] = lifecycle.generate_name(meta["generateName"])
         if intake.meta_version(obj):
-            raise errors.bad_request("resourceVersion should not be set on objects to be created")
+            raise errors.ApiFault(500, "", "resourceVersion should not be set on objects to be created")
         return await self._create(call, obj, manager=self._manager(call))
 
     async def _create(self, call: Call, obj: Json, *, manager: managed.Manager | None) -> Json:
@@ -72,6 +72,8 @@ class Writer:
             self._admit_pod(obj, key)
         new = await self._ask("CREATE", call, key, obj, None)
         intake.fill(new, kind)
+        if manager is not None:
+            new = self._owned(None, new, call, manager)
         new = lifecycle.be_born(new, kind)
         intake.check(new, None, kind)
         existing = self._store.get(kind.storage, key)
@@ -79,8 +81,6 @@ class Writer:
             raise errors.already_exists(
                 kind.group, kind.plural, key[1], deleting=bool(existing["metadata"].get("deletionTimestamp"))
             )
-        if manager is not None:
-            new = self._owned(None, new, call, manager)
         if call.dry_run:
             return new
         return self._store.put(kind.storage, key, new)
@@ -131,7 +131,9 @@ class Writer:
         """Replace an object; the flag says whether it was created. Raises ApiFault."""
         kind, name = call.kind, call.target.name
         if not name_of(obj):
-            raise errors.bad_request(f"name must be provided (expected {name})")
+            raise errors.bad_request(
+                f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )
         if name_of(obj) != name:
             raise errors.bad_request(
                 f"the name of the object ({name_of(obj)}) does not match the name on the URL ({name})"
@@ -179,7 +181,7 @@ class Writer:
 
         else:
             if kind.custom:
-                raise errors.unsupported_media_type(media, (JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
+                raise errors.unsupported_media_type()
 
             def patched(old: Json) -> Json:
                 result = patching.strategic_patch(restyle(old, "sorted"), body, kind.shape)
@@ -194,7 +196,11 @@ class Writer:
             raise errors.bad_request("a patch must leave an object")
         if obj.get("apiVersion") != call.kind.api_version or obj.get("kind") != call.kind.kind:
             raise errors.bad_request("a patch may not change apiVersion or kind")
-        intake.settle(obj, call, what="")
+        try:
+            intake.settle(obj, call, what="")
+        except errors.ApiFault as fault:
+            text = encode(obj).decode()
+            raise errors.invalid("", "", "", [cause.invalid("patch", text, str(fault))]) from fault
         intake.fill(obj, call.kind)
         return obj
 
@@ -281,9 +287,14 @@ class Writer:
 
     def _check_identity(self, made: Json, old: Json, call: Call) -> None:
         kind, meta = call.kind, made["metadata"]
-        if meta.get("uid") not in (None, "", old["metadata"]["uid"]):
-            why = f"UID in precondition: {meta['uid']}, UID in object meta: {old['metadata']['uid']}"
-            raise errors.conflict(kind.group, kind.plural, call.target.name, f"Precondition failed: {why}")
+        uid = meta.get("uid")
+        if uid and uid != old["metadata"]["uid"]:
+            if call.verb == "update":
+                raise lifecycle.storage_conflict(old, kind, uid)
+            if call.patch_type == APPLY_PATCH:
+                raise lifecycle.storage_conflict(old, kind, uid)
+            immutable = cause.invalid("metadata.uid", uid, "field is immutable")
+            raise errors.invalid(kind.group, kind.kind, call.target.name, [immutable, immutable])
         version = intake.meta_version(made)
         if version and version != old["metadata"]["resourceVersion"]:
             raise errors.conflict(kind.group, kind.plural, call.target.name)
