@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
+
+import looptime
 
 from interlace.kube.client import Client
 from tests.unit.kube.server import Server
@@ -41,3 +43,13 @@ async def wait_for(task: asyncio.Task[None], *, within: float = 10.0) -> None:
 def now() -> float:
     """The loop's time."""
     return asyncio.get_running_loop().time()
+
+
+class VirtualLoop(looptime.LoopTimeEventLoop, asyncio.SelectorEventLoop):
+    """An event loop whose time jumps to the next timer as soon as nothing else happens."""
+
+
+def run_virtual(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a scenario in virtual time, for tests that are not coroutines themselves."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(scenario())

@@ -134,10 +134,8 @@ async def test_retry_after_is_obeyed(status: int) -> None:
         server.refuse(status, times=2, Retry_After="2")
         await client.get(Pod, "a", namespace="default")
         times = [asked.time for asked in server.asked]
-        assert [round(later - earlier, 9) >= 2 for earlier, later in zip(times, times[1:], strict=False)] == [
-            True,
-            True,
-        ]
+        assert len(times) == 3
+        assert all(later - earlier >= 2 for earlier, later in pairwise(times))
 
 
 async def test_a_wait_longer_than_the_deadline_is_told_at_once() -> None:
@@ -305,7 +303,7 @@ async def test_a_silent_watch_is_unreachable_after_its_limit() -> None:
     async with cluster() as (server, client):
         server.put(PODS, "a")
         with pytest.raises(Unreachable, match="nothing was received for 100 s"):
-            await _follow(client, lambda: server.freeze())
+            await _follow(client, server.freeze)
         assert now() == pytest.approx(100, abs=1)
 
 
