@@ -89,7 +89,7 @@ async def _demo(
     from interlace.sim.demo.result import Result
     from interlace.sim.demo.scenario import Scenario, play
 
-    configure("critical", json=False)  # components say what matters in events and conditions
+    configure("error", json=False)  # components say what matters in events and conditions
     result = Result(server=server, nodes=nodes, simulated=SIMULATED[server])
     with show:
         show.tell(f"simulated: {', '.join(result.simulated)}; the rest is what runs in a cluster")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def find_processes(root: Path, *, program: str = "") -> list[int]:
-    """Process ids (never our own) whose command line names a path below ``root``, and ``program`` if given."""
+    """Process ids, never our own, whose command line names a path below ``root`` and, if given, ``program``."""
     needle, word = f"{root}/".encode(), program.encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -30,7 +30,7 @@ def find_processes(root: Path, *, program: str = "") -> list[int]:
 
 
 async def end_processes(root: Path, *, program: str = "", within: float = 5.0) -> list[int]:
-    """Process ids (never our own) whose command line names a path below ``root``, and ``program`` if it is given."""
+    """SIGKILL everything of ``root``, of ``program`` alone if given, wait until it is gone; returns what was ended.
 
     Raises TimeoutError if something is still there after ``within`` seconds.
     """
