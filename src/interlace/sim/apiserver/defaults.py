@@ -7,6 +7,7 @@ Invariant: a value that the client set stays.
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from interlace.sim.apiserver.kinds import Kind
@@ -60,11 +61,6 @@ def _container(container: Json) -> None:
         terminationMessagePolicy="File",
         resources={},
     )
-    limits = get(container, "resources", "limits")
-    if limits:
-        requests = _section(container["resources"], "requests")
-        for key, value in limits.items():
-            requests.setdefault(key, value)
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
@@ -76,6 +72,21 @@ def _container(container: Json) -> None:
         reference = get(env, "valueFrom", "fieldRef")
         if reference:
             reference.setdefault("apiVersion", "v1")
+
+
+def _pod_requests(spec: Json) -> None:
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        limits = get(container, "resources", "limits")
+        if limits:
+            requests = _section(container["resources"], "requests")
+            for key, value in limits.items():
+                requests.setdefault(key, value)
+
+
+def _pod_addresses(status: Json) -> None:
+    for single, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
+        if status.get(single) and not status.get(many):
+            status[many] = [{"ip": status[single]}]
 
 
 def _template(spec: Json) -> None:
@@ -93,6 +104,8 @@ def apply_defaults(obj: Json, kind: Kind) -> None:
         case "pods.":
             _pod_spec(_section(obj, "spec"))
             _fill(obj["spec"], enableServiceLinks=True)
+            _pod_requests(obj["spec"])
+            _pod_addresses(obj.get("status") or {})
             if obj["spec"].get("hostNetwork"):
                 for container in obj["spec"].get("containers") or ():
                     for port in container.get("ports") or ():
@@ -137,14 +150,22 @@ def apply_defaults(obj: Json, kind: Kind) -> None:
                 manualSelector=False,
                 podReplacementPolicy="TerminatingOrFailed",
             )
+            labels = get(spec, "template", "metadata", "labels")
+            if labels and not get(obj, "metadata", "labels"):
+                obj["metadata"]["labels"] = dict(labels)
             _template(spec)
         case "services.":
             spec = _section(obj, "spec")
             _fill(spec, type="ClusterIP", sessionAffinity="None", internalTrafficPolicy="Cluster")
+            if spec["type"] == "ClusterIP":
+                _fill(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
             for port in spec.get("ports") or ():
                 _fill(port, protocol="TCP", targetPort=port.get("port"))
         case "secrets.":
             obj.setdefault("type", "Opaque")
+            if strings := obj.pop("stringData", None):
+                data = _section(obj, "data")
+                data.update({key: base64.b64encode(value.encode()).decode() for key, value in strings.items()})
         case "namespaces.":
             labels = _section(_section(obj, "metadata"), "labels")
             labels["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")

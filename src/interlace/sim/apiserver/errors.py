@@ -180,6 +180,11 @@ def too_large_version(wanted: int, current: int) -> ApiFault:
     )
 
 
+def plain(message: str) -> ApiFault:
+    """500 with a message alone: what an error becomes that the real server did not foresee."""
+    return ApiFault(500, "", message)
+
+
 def internal(message: str) -> ApiFault:
     """500."""
     return ApiFault(

@@ -112,7 +112,7 @@ def step_of(item: Any, shape: Shape) -> str:
     for key in sorted(shape.keys):
         value = item.get(key)
         if value is None:
-            value = shape.of.child(key).default if shape.of else None
+            value = _absent_key(shape, key)
         if value is not None:
             keys[key] = value
     if not keys:
@@ -120,6 +120,15 @@ def step_of(item: Any, shape: Shape) -> str:
             f"associative list with keys has an element that omits key field {shape.keys[0]!r} (and doesn't have default value)"
         )
     return "k:" + msgspec.json.encode(keys).decode()
+
+
+def _absent_key(shape: Shape, key: str) -> Any:
+    if shape.of is None:
+        return None
+    child = shape.of.child(key)
+    if child.default is None and key in shape.of.required:  # built-in types write required keys even when empty
+        return {"string": "", "int32": 0, "int64": 0}.get(child.form)
+    return child.default
 
 
 def _kind(value: Any, shape: Shape) -> str:

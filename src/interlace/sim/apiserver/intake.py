@@ -72,18 +72,18 @@ def settle(obj: Json, call: Call, *, what: str) -> None:
         call.warnings.extend(listed)
     if kind.custom:
         shapes.drop_nulls(obj["metadata"], shapes.object_meta())
-        wrong = shapes.mistyped(obj["metadata"], shapes.object_meta(), f"{kind.kind}.metadata")
+        wrong = shapes.mistyped(obj["metadata"], shapes.object_meta(), "metadata", kind.kind)
     else:
         shapes.drop_nulls(obj, kind.shape)
-        wrong = shapes.mistyped(obj, kind.shape, kind.kind)
+        wrong = shapes.mistyped(obj, kind.shape, "", kind.kind)
     if wrong:
         raise errors.bad_request(what + wrong)
 
 
 def unknown_fields(obj: Json, kind: Kind) -> list[str]:
-    """Drop, in place, what the kind does not have; the paths, sorted."""
+    """Drop, in place, what the kind does not have; their paths."""
     if kind.schema is None:
-        return sorted(shapes.drop_unknown(obj, kind.shape))
+        return shapes.drop_unknown(obj, kind.shape)
     dropped = shapes.drop_unknown(obj["metadata"], shapes.object_meta(), "metadata")
     return sorted([*dropped, *kind.schema.prune(obj)])
 

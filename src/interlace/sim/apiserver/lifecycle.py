@@ -87,17 +87,14 @@ def be_born(obj: Json, kind: Kind) -> Json:
             spec = out.get("spec") or {}
             if "kubernetes" not in (spec.get("finalizers") or ()):
                 out["spec"] = {**spec, "finalizers": [*(spec.get("finalizers") or ()), "kubernetes"]}
-        case "secrets." if "stringData" in out:
-            import base64
-
-            data = dict(out.get("data") or {})
-            for key, value in out.pop("stringData").items():
-                data[key] = base64.b64encode(value.encode()).decode()
-            out["data"] = data
         case "jobs.batch":
             out = _job_selector(out)
-        case "deployments.apps" | "daemonsets.apps" | "replicasets.apps" | "statefulsets.apps" | "services.":
-            out["status"] = _EMPTY_STATUS.get(kind.storage, {})
+            out["status"] = {}
+        case "services.":
+            out["status"] = {"loadBalancer": {}}
+            out["spec"] = _addressed(out["spec"])
+        case storage if storage in _EMPTY_STATUS:
+            out["status"] = _EMPTY_STATUS[storage]
         case _:
             pass
     return out
@@ -112,8 +109,22 @@ _EMPTY_STATUS: dict[str, Json] = {
     },
     "replicasets.apps": {"replicas": 0},
     "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
-    "services.": {"loadBalancer": {}},
+    "deployments.apps": {},
+    "poddisruptionbudgets.policy": {
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    },
 }
+
+
+def _addressed(spec: Json) -> Json:
+    """A service's spec with a cluster address."""
+    if spec.get("type") == "ExternalName":
+        return spec
+    address = spec.get("clusterIP") or f"10.96.{secrets.randbelow(254) + 1}.{secrets.randbelow(254) + 1}"
+    return {**spec, "clusterIP": address, "clusterIPs": [address]}
 
 
 def _job_selector(job: Json) -> Json:

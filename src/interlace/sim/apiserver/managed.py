@@ -45,8 +45,6 @@ class Manager:
     apply: bool
     api_version: str
     subresource: str = ""
-    time: str = ""
-    """Set for updaters only, where it is part of the identity in the stored list."""
 
     @property
     def key(self) -> tuple[str, bool, str, str]:
@@ -60,8 +58,6 @@ class Manager:
             text += f' with subresource "{self.subresource}"'
         if not self.apply:
             text += f" using {self.api_version}"
-            if self.time:
-                text += f" at {self.time}"
         return text
 
 
@@ -87,7 +83,6 @@ def _entries(obj: Json | None) -> _Entries:
             apply=applied,
             api_version=item.get("apiVersion", ""),
             subresource=item.get("subresource", ""),
-            time="" if applied else time,
         )
         out[manager.key] = _Entry(manager=manager, tree=fieldsets.parse(item.get("fieldsV1") or {}), time=time)
     return out
@@ -211,10 +206,7 @@ def record_update(live: Json | None, new: Json, manager: Manager, *, shape: Shap
     if not own:
         entries.pop(manager.key, None)
     elif own != before or manager.key not in entries:
-        stamped = Manager(
-            name=manager.name, apply=False, api_version=manager.api_version, subresource=manager.subresource, time=now
-        )
-        entries[manager.key] = _Entry(manager=stamped, tree=own, time=now)
+        entries[manager.key] = _Entry(manager=manager, tree=own, time=now)
     _cap(entries)
     return with_managers(new, _listed(entries))
 
@@ -239,9 +231,7 @@ def apply(
         wanted = fieldsets.without(fieldsets.fields_of(config, shape), reset)
         merged = fieldsets.merge(base, config, shape)
     except ValueError as error:
-        kind, group_version = config.get("kind"), config.get("apiVersion")
-        named = f"{get(config, 'metadata', 'namespace') or ''}/{get(config, 'metadata', 'name')}; {group_version}"
-        raise errors.internal(f"failed to create typed patch object ({named}, Kind={kind}): {error}") from error
+        raise errors.plain(f"failed to create typed patch object ({title(config)}): {error}") from error
     last = entries.pop(manager.key, None)
     others = _others(entries)
     entries[manager.key] = _Entry(manager=manager, tree=wanted, time=now)
@@ -258,6 +248,12 @@ def apply(
     if live is not None and merged == base and last is not None and same_fields:
         entries[manager.key] = last
     return with_managers(merged, _listed(entries))
+
+
+def title(config: Json) -> str:
+    """How errors name an apply configuration."""
+    meta = config.get("metadata") or {}
+    return f"{meta.get('namespace', '')}/{meta.get('name', '')}; {config.get('apiVersion')}, Kind={config.get('kind')}"
 
 
 def _others(entries: _Entries) -> Tree:

@@ -202,7 +202,7 @@ def _merge_list(live: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
     out = list(live)
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise errors.bad_request(f"map: {item} does not contain declared merge key: {key}")
+            raise errors.plain(f"map: {_go_map(item)} does not contain declared merge key: {key}")
         at = next((i for i, old in enumerate(out) if isinstance(old, dict) and old.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             out = [old for old in out if old.get(key) != item[key]]
@@ -211,6 +211,12 @@ def _merge_list(live: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
         else:
             out[at] = strategic_patch(out[at], item, shape.of or ANY)
     return out
+
+
+def _go_map(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    return "map[" + " ".join(f"{key}:{_go_map(item[key])}" for key in sorted(item)) + "]"
 
 
 def _ordered(items: list[Any], live: list[Any], order: list[Any], key: str) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 import aiohttp
 import yaml
 from aiohttp import web
+from multidict import CIMultiDict
 
 from interlace.kube.config import Config
 from interlace.sim.apiserver import admission, certificates, definitions, errors
@@ -222,11 +223,11 @@ class ApiServer:
         except ApiFault as fault:
             answer = Answer(encode(fault.status), status=fault.code, headers=fault.headers, reason=fault.reason)
         self._record(request, target, verb, user, started, answer)
-        return web.Response(
-            body=answer.body,
-            status=answer.status,
-            headers={"Cache-Control": "no-cache, private", "Content-Type": answer.content_type, **answer.headers},
-        )
+        headers = CIMultiDict({"Cache-Control": "no-cache, private", "Content-Type": answer.content_type})
+        headers.update(answer.headers)
+        for text in answer.warnings:
+            headers.add("Warning", f"299 - {encode(text).decode()}")
+        return web.Response(body=answer.body, status=answer.status, headers=headers)
 
     async def _answer(
         self, request: web.BaseRequest, target: Target, verb: str, user: UserInfo, started: float
@@ -252,8 +253,7 @@ class ApiServer:
         )
         if verb != "watch":
             answer = await self._verbs.answer(call)
-            if call.warnings:
-                answer.headers["Warning"] = ", ".join(f"299 - {encode(text).decode()}" for text in call.warnings)
+            answer.warnings = call.warnings
             return answer
         watch = Watch(call, self.store, bookmark_every=self._bookmark_every, timeout=self._watch_timeout)
         self._record(request, target, verb, user, started, Answer(b"", status=200))

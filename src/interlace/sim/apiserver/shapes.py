@@ -14,7 +14,9 @@ from typing import Any, final
 
 import msgspec
 
-LEAVES = frozenset({"string", "integer", "number", "boolean", "time", "quantity", "intorstring", "any"})
+LEAVES = frozenset(
+    {"string", "integer", "int32", "int64", "number", "boolean", "time", "quantity", "intorstring", "any"}
+)
 
 
 @final
@@ -207,6 +209,8 @@ _PYTHON: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "time": (str,),
     "integer": (int,),
+    "int32": (int,),
+    "int64": (int,),
     "number": (int, float),
     "boolean": (bool,),
     "quantity": (str, int, float),
@@ -215,24 +219,30 @@ _PYTHON: dict[str, tuple[type, ...]] = {
     "map": (dict,),
     "list": (list,),
 }
-_GO = {"string": "string", "integer": "int64", "boolean": "bool", "time": "Time", "list": "[]", "struct": "struct"}
+_GO = {"boolean": "bool", "time": "Time", "map": "map"}
 
 
-def mistyped(obj: Any, shape: Shape, path: str) -> str | None:
-    """The first value that a typed decoder would refuse, in words, or None; ``path`` begins with the type's name."""
+def mistyped(obj: Any, shape: Shape, path: str, owner: str) -> str | None:
+    """The first value that a typed decoder would refuse, in words, or None.
+
+    ``path`` is that of ``obj``, ``owner`` the type of the struct that it is a field of.
+    """
     if obj is None or shape.form == "any":
         return None
     allowed = _PYTHON[shape.form]
     if not isinstance(obj, allowed) or (isinstance(obj, bool) and shape.form != "boolean"):
         found = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
-        return f"json: cannot unmarshal {found} into Go struct field {path} of type {_GO.get(shape.form, shape.form)}"
+        wanted = _GO.get(shape.form, shape.name.rpartition(".")[2] or shape.form)
+        where = f"{owner}.{path}" if path else owner
+        return f"json: cannot unmarshal {found} into Go struct field {where} of type {wanted}"
     if isinstance(obj, dict):
+        inside = shape.name.rpartition(".")[2] or owner
         for key, value in obj.items():
-            where = path if shape.form == "map" else f"{path}.{key}"
-            if wrong := mistyped(value, shape.child(key), where):
+            where = path if shape.form == "map" else f"{path}.{key}".lstrip(".")
+            if wrong := mistyped(value, shape.child(key), where, inside):
                 return wrong
     elif isinstance(obj, list) and shape.of is not None:
         for value in obj:
-            if wrong := mistyped(value, shape.of, path):
+            if wrong := mistyped(value, shape.of, path, owner):
                 return wrong
     return None

@@ -41,9 +41,7 @@ class Subresources:
         """Give a pod its node. Raises ApiFault 409 if it has one."""
         target = get(body, "target", "name")
         if not target or get(body, "target", "kind") not in (None, "", "Node"):
-            raise errors.invalid(
-                "", "Binding", call.target.name, [Cause("target.name", "Required value", "FieldValueRequired")]
-            )
+            raise errors.plain("target.name: Required value")
         annotations = get(body, "metadata", "annotations") or {}
 
         def bound(pod: Json) -> Json:
@@ -74,7 +72,7 @@ class Subresources:
                 "status": {**(pod.get("status") or {}), "conditions": [*conditions, scheduled]},
             }
 
-        await self._writer.change(call, bound)
+        await self._writer.change(call, bound, system=True)
         return _SUCCESS
 
     async def eviction(self, call: Call, body: Json) -> Json:
@@ -112,6 +110,8 @@ class Subresources:
                         )
                     ],
                 )
+        if not options.dry_run and get(pod, "spec", "nodeName") and not pod["metadata"].get("deletionTimestamp"):
+            await self._writer.change(call, _disrupted, system=True)
         await self._writer.delete(call, call.key, options)
         return _SUCCESS
 
@@ -127,7 +127,7 @@ class Subresources:
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": meta,
-            "spec": {"replicas": get(obj, "spec", "replicas") or 0},
+            "spec": {"replicas": replicas} if (replicas := get(obj, "spec", "replicas")) else {},
             "status": {
                 "replicas": get(obj, "status", "replicas") or 0,
                 "selector": ",".join(f"{key}={value}" for key, value in sorted(selector.items())),
@@ -245,7 +245,11 @@ class Subresources:
         head = {"kind": call.kind.kind, "apiVersion": call.kind.api_version, "metadata": {}}
         match call.kind.plural:
             case "selfsubjectreviews":
-                return {**head, "metadata": {"creationTimestamp": lifecycle.now()}, "status": {"userInfo": _user(call.user)}}
+                return {
+                    **head,
+                    "metadata": {"creationTimestamp": lifecycle.now()},
+                    "status": {"userInfo": _user(call.user)},
+                }
             case "tokenreviews":
                 audiences = spec.get("audiences") or [AUDIENCE]
                 user = self._authenticate(spec.get("token", ""), audiences)
@@ -261,6 +265,20 @@ class Subresources:
         refusal = self._authorizer.refusal(user, _question(spec))
         status = {"allowed": refusal is None}
         return {**head, "spec": spec, "status": status}
+
+
+def _disrupted(pod: Json) -> Json:
+    """The pod with the condition that says why it goes."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": lifecycle.now(),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    kept = [c for c in get(pod, "status", "conditions") or () if c["type"] != condition["type"]]
+    return {**pod, "status": {**(pod.get("status") or {}), "conditions": [*kept, condition]}}
 
 
 def _question(spec: Json) -> Request:

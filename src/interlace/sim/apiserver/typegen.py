@@ -79,8 +79,10 @@ def _describe(schema: dict[str, Any], seen: set[str]) -> Any:
             return {"map": "atomic" if atomic else "granular", "of": _describe(schema["additionalProperties"], seen)}
         case "object" | None:
             return "any"
+        case "integer":
+            return schema.get("format", "int64")
         case other:
-            return {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}[other]
+            return {"string": "string", "number": "number", "boolean": "boolean"}[other]
 
 
 def build(swagger: dict[str, Any], v3: dict[str, Any], version: str) -> dict[str, Any]:

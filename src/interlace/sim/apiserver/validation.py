@@ -69,6 +69,10 @@ def create_causes(obj: Json, kind: Kind) -> list[Cause]:
         case "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io":
             if not get(obj, "roleRef", "name"):
                 found.append(cause.required("roleRef.name"))
+        case "events.":
+            about = get(obj, "involvedObject", "namespace") or ""
+            if about and about != obj["metadata"].get("namespace"):
+                found.append(cause.invalid("involvedObject.namespace", about, "does not match event.namespace"))
         case "leases.coordination.k8s.io":
             seconds = spec.get("leaseDurationSeconds")
             if seconds is not None and seconds <= 0:
@@ -79,42 +83,54 @@ def create_causes(obj: Json, kind: Kind) -> list[Cause]:
 
 
 def _pod(spec: Json, path: str) -> Iterator[Cause]:
-    containers = spec.get("containers") or []
-    if not containers:
+    yield from _pod_claims(spec, path)
+    if not spec.get("containers"):
         yield cause.required(f"{path}.containers")
+    claims = [item.get("name", "") for item in spec.get("resourceClaims") or ()]
     names: set[str] = set()
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or ()):
             where = f"{path}.{group}[{index}]"
-            if not container.get("name"):
+            name = container.get("name", "")
+            if not name:
                 yield cause.required(f"{where}.name")
-            elif container["name"] in names:
-                yield cause.duplicate(f"{where}.name", container["name"])
-            names.add(container.get("name", ""))
+            elif name in names:
+                yield cause.duplicate(f"{where}.name", name)
+            names.add(name)
             if not container.get("image"):
                 yield cause.required(f"{where}.image")
-            claims = {item.get("name") for item in spec.get("resourceClaims") or ()}
             for at, used in enumerate(get(container, "resources", "claims") or ()):
                 if used.get("name") not in claims:
-                    yield Cause(
-                        f"{where}.resources.claims[{at}]", f'Not found: "{used.get("name")}"', "FieldValueNotFound"
-                    )
+                    text = f'Not found: "{used.get("name", "")}": must be one of the names in pod.spec.resourceClaims'
+                    text += f": {', '.join(claims)}" if claims else " which is empty"
+                    yield Cause(f"{where}.resources.claims[{at}]", text, "FieldValueNotFound")
+
+
+def _pod_claims(spec: Json, path: str) -> Iterator[Cause]:
     for index, claim in enumerate(spec.get("resourceClaims") or ()):
-        sources = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key)]
-        if len(sources) != 1:
+        named, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
+        shown = {"Name": claim.get("name", ""), "ResourceClaimName": named, "ResourceClaimTemplateName": template}
+        where = f"{path}.resourceClaims[{index}]"
+        if named is None and template is None:
             text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            if sources:
-                text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            yield cause.invalid(f"{path}.resourceClaims[{index}]", claim, text)
+            yield cause.invalid(where, shown, text)
+        elif named is not None and template is not None:
+            text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            yield cause.invalid(where, shown, text)
 
 
 def _workload(spec: Json, kind: Kind) -> Iterator[Cause]:
     selector = spec.get("selector")
     labels = {"metadata": {"labels": get(spec, "template", "metadata", "labels") or {}}}
     if not selector:
-        yield cause.required("spec.selector")
-    elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        yield cause.invalid("spec.selector", selector, f"empty selector is invalid for {kind.singular}")
+        if selector is None:
+            yield cause.required("spec.selector")
+        else:
+            yield cause.invalid("spec.selector", selector, f"empty selector is invalid for {kind.singular}")
+        if selector is None and kind.storage != "jobs.batch":
+            value = labels["metadata"]["labels"] or None
+            where = "spec.template.metadata.labels"
+            yield cause.invalid(where, value, "`selector` does not match template `labels`")
     elif not by_label_selector(selector)(labels):
         yield cause.invalid(
             "spec.template.metadata.labels", labels["metadata"]["labels"], "`selector` does not match template `labels`"

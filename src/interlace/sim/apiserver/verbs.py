@@ -30,6 +30,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     reason: str = ""
     """Reason of a Status, for the audit log."""
+    warnings: list[str] = field(default_factory=list)
     name: str = ""
     """Name of a created object, for the audit log."""
 
@@ -132,6 +133,12 @@ class Verbs:
                 "details": details,
             }
             return Answer(encode(status))
+        if gone and kind.storage == "pods.":  # a pod that goes at once is answered as one on its way
+            meta = dict(obj["metadata"])
+            if not meta.get("deletionTimestamp") and meta.get("generation"):
+                meta["generation"] += 1
+            meta.setdefault("deletionTimestamp", lifecycle.now())
+            obj = {**obj, "metadata": {**meta, "deletionGracePeriodSeconds": 0}}
         return self._object(call, obj)
 
     async def _delete_all(self, call: Call) -> Answer:

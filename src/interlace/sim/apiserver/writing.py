@@ -68,12 +68,12 @@ class Writer:
         kind, key = call.kind, (obj["metadata"].get("namespace", ""), name_of(obj))
         self._check_namespace(kind, key)
         intake.fill(obj, kind)
+        if manager is not None:
+            obj = clone(self._owned(None, obj, call, manager))
         if kind.storage == "pods.":
             self._admit_pod(obj, key)
         new = await self._ask("CREATE", call, key, obj, None)
         intake.fill(new, kind)
-        if manager is not None:
-            new = self._owned(None, new, call, manager)
         new = lifecycle.be_born(new, kind)
         intake.check(new, None, kind)
         existing = self._store.get(kind.storage, key)
@@ -244,10 +244,8 @@ class Writer:
                 [Cause("fieldManager", "Required value: is required for apply patch", "FieldValueRequired")],
             )
         if config.get("kind") != kind.kind or config.get("apiVersion") != kind.api_version:
-            raise errors.bad_request(
-                f"Incorrect version specified in apply patch. Specified patch version: {config.get('apiVersion')}, "
-                f"expected: {kind.api_version}"
-            )
+            raise errors.bad_request(f"invalid object type: {config.get('apiVersion')}, Kind={config.get('kind')}")
+        title = managed.title(config)
         meta = config.setdefault("metadata", {})
         if meta.get("name", call.target.name) != call.target.name:
             raise errors.bad_request(
@@ -257,13 +255,16 @@ class Writer:
         intake.place(config, call)
         if unknown := intake.undeclared(config, kind):
             shown = "; ".join(f".{path}: field not declared in schema" for path in unknown)
-            where = f"{call.target.namespace}/{call.target.name}; {kind.api_version}, Kind={kind.kind}"
-            raise errors.internal(f"failed to create typed patch object ({where}): {shown}")
+            raise errors.plain(f"failed to create typed patch object ({title}): {shown}")
         intake.settle(config, call, what="")
         return config
 
-    async def change(self, call: Call, make: Change, *, owned: bool = False, retry: bool = True) -> Json:
-        """Store what ``make`` makes of the stored object. ``owned``: ``make`` kept managedFields itself.
+    async def change(
+        self, call: Call, make: Change, *, owned: bool = False, retry: bool = True, system: bool = False
+    ) -> Json:
+        """Store what ``make`` makes of the stored object.
+
+        ``owned``: ``make`` kept managedFields itself. ``system``: the server's own change, taken as it is.
 
         Raises ApiFault; 404 if the object is gone, 409 if its uid or version is not the one that ``make`` states.
         """
@@ -274,6 +275,8 @@ class Writer:
                 raise errors.not_found(kind.group, kind.plural, key[1])
             made = make(old)
             self._check_identity(made, old, call)
+            if system:
+                return self._finish(made, old, call)
             new = self._step(made, old, call, owned=owned)
             new = await self._ask("UPDATE", call, key, new, old)
             if self._store.get(kind.storage, key) is not old:
