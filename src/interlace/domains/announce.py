@@ -20,7 +20,7 @@ _FOR_A_PERSON = {
     str(DomainReason.NO_SPEC),
     str(DomainReason.TEMPLATE_NAME_TAKEN),
     str(DomainReason.TEMPLATE_INVALID),
-    *(str(reason) for reason in WaitReason if reason.permanent),
+    str(WaitReason.CLIQUE_FULL),
 }
 
 

@@ -35,7 +35,11 @@ class Truth(StrEnum):
 def ready(
     nodes: Sequence[ComputeDomainNode], *, spec: ComputeDomainSpec | None, template: Condition, waits: Sequence[Wait]
 ) -> Condition:
-    """``Ready``: what the old status says, and no Pod of the domain waits."""
+    """``Ready``: what the old status says, and no Pod of the domain waits.
+
+    Claims in other namespaces do not count: whoever made them has no say over this domain.
+    """
+    waits = [wait for wait in waits if wait.reason is not WaitReason.WRONG_NAMESPACE]
     if spec is None:
         return condition(
             READY,

@@ -306,6 +306,7 @@ class Reconciler:
         if FINALIZER in domain.metadata.finalizers:
             rest = [finalizer for finalizer in domain.metadata.finalizers if finalizer != FINALIZER]
             await self._set_finalizers(domain, rest)
+            self._sources.deleted(domain)
             _log.info("domain removed", domain=domain.metadata.uid)
 
     async def _sweep(self, uid: str) -> None:

@@ -111,8 +111,8 @@ class Sources:
         return {domain.metadata.uid for domain in self.domains.items()} | {uid for obj in named for uid in _domain(obj)}
 
     def domain(self, uid: str) -> ComputeDomain | None:
-        """The domain, if it exists."""
-        return next(iter(self.domains.by(UID, uid)), None)
+        """The domain, if it exists and we have not let go of it."""
+        return next((domain for domain in self.domains.by(UID, uid) if uid not in self._deleted), None)
 
     def cliques_of(self, uid: str) -> list[ComputeDomainClique]:
         """Cliques of the domain, without those that we have deleted."""
@@ -123,7 +123,7 @@ class Sources:
         return [template for template in self.templates.by(DOMAIN, uid) if template.metadata.uid not in self._deleted]
 
     def deleted(self, obj: Object) -> None:
-        """We have deleted ``obj``; do not show it until the watch has told."""
+        """We have deleted ``obj``, or taken our finalizer off it at last; it is not shown any more."""
         self._deleted.add(obj.metadata.uid)
 
     def claims_of(self, uid: str) -> list[ResourceClaim]:

@@ -100,6 +100,10 @@ class TestReady:
         assert (found.status, found.reason) == ("False", "NoImexHost")
         assert found.message == "Node n1 has no imex-host Pod. (2 more claims wait.)"
 
+    def test_a_stranger_in_another_namespace_has_no_say(self) -> None:
+        stranger = Wait(claim=claim("a", namespace="other"), reason=WaitReason.WRONG_NAMESPACE, message="no")
+        assert ready(node("a"), waits=[stranger]).status == "True"
+
     def test_without_a_template_nothing_else_matters(self) -> None:
         taken = conditions.template_ready(
             DomainReason.TEMPLATE_NAME_TAKEN, name="t", namespace="team", holder="ComputeDomain team/other"
@@ -192,7 +196,7 @@ class TestAnnouncements:
         one = status(node("a"), condition=ready(node("a")))
         assert told(one, status(condition=ready())) == []
 
-    @pytest.mark.parametrize("reason", ["NoSpec", "TemplateNameTaken", "TemplateInvalid", "ClaimInWrongNamespace"])
+    @pytest.mark.parametrize("reason", ["NoSpec", "TemplateNameTaken", "TemplateInvalid", "CliqueFull"])
     def test_what_needs_a_person_is_a_warning_once(self, reason: str) -> None:
         broken = status(condition=conditions.condition("Ready", Truth.FALSE, reason, "why"))
         assert told(None, broken) == [(reason, True)]
