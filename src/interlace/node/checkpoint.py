@@ -101,6 +101,7 @@ class Checkpoint:
         except Damaged as damage:
             return self._rebuild(str(damage), cdi_root=cdi_root)
         if boot_id != self._boot_id:
+            self._write_now()
             return Loaded(remark=f"{self.path} is of an earlier boot of this node: its {len(claims)} claims are void.")
         self._claims = {claim.claim.uid: claim for claim in claims}
         return Loaded()
@@ -112,11 +113,19 @@ class Checkpoint:
         except OSError as error:
             raise StateError(f"{self.path} is damaged ({cause}) and cannot be renamed: {error.strerror}.") from error
         self._claims = {uid: prepared for uid, prepared in found_specs(cdi_root) if prepared is not None}
+        self._write_now()
         return Loaded(
             damaged=True,
             remark=f"{self.path} is damaged: {cause}; it was kept as {aside.name}, and {len(self._claims)} claims "
             f"were read back from {cdi_root}.",
         )
+
+    def _write_now(self) -> None:
+        """Blocks: only before anything else runs."""
+        try:
+            write_whole(self.path, encode(list(self._claims.values()), boot_id=self._boot_id), sync=True, mode=0o600)
+        except OSError as error:
+            raise StateError(f"{self.path} cannot be written: {error.strerror}.") from error
 
     def get(self, uid: str) -> PreparedClaim | None:
         """The claim, begun or completed."""

@@ -198,6 +198,7 @@ async def test_a_damaged_file_is_set_aside_and_read_back_from_the_cdi_folder(tmp
     assert loaded.damaged
     assert "1 claims were read back" in loaded.remark
     assert list(found) == [held(7)]
+    assert decode(found.path.read_bytes())[1] == [held(7)]
     [aside] = home.glob("checkpoint.json.damaged-*")
     assert aside.read_text() == '{"version":1'
 
