@@ -24,7 +24,7 @@ from interlace.domains.sources import Sources
 from interlace.kube.client import Client
 from interlace.kube.config import Config
 from interlace.kube.election import Election
-from interlace.kube.errors import Conflict, NotFound
+from interlace.kube.errors import Conflict, Invalid, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.metrics import Metrics as RuntimeMetrics
 from interlace.kube.queue import WorkQueue, work
@@ -109,8 +109,8 @@ async def _lead(
         patch = {"metadata": {"uid": target.uid, "annotations": {RETRY_ANNOTATION: datetime.now(UTC).isoformat()}}}
         try:
             await client.merge_patch(Pod, target.name, patch, namespace=target.namespace)
-        except (NotFound, Conflict):
-            return  # It is gone, or another Pod of that name has come: nothing waits any more.
+        except (NotFound, Conflict, Invalid):
+            return  # It is gone, or there is another Pod of that name (a uid is immutable): nothing waits any more.
         metrics.pods_touched.inc()
 
     async with asyncio.TaskGroup() as group:

@@ -6,7 +6,6 @@ import argparse
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -30,8 +29,6 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For /healthz, /readyz and /metrics; 0 takes a free one."""
     workers: int = 8
     """Domains that are reconciled at a time."""
-    kubeconfig: Path | None = None
-    """None: the ServiceAccount of the Pod."""
     qps: float = 50
     burst: int = 100
     lease_name: str = LEASE_NAME
@@ -57,7 +54,6 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "most nodes of a domain in one clique",
         )
         add("http-endpoint", "HTTP_ENDPOINT", ":8080", str, "[address]:port for health and metrics")
-        add("kubeconfig", "KUBECONFIG", "", str, "default: the ServiceAccount of the Pod")
         add("kube-api-qps", "KUBE_API_QPS", "50", float, "requests per second")
         add("kube-api-burst", "KUBE_API_BURST", "100", int, "requests at once")
         add("workers", "WORKERS", "8", int, "domains reconciled at a time")
@@ -84,7 +80,6 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
             http_host=host.strip("[]") or "0.0.0.0",  # noqa: S104 - as above
             http_port=int(port),
             workers=given.workers,
-            kubeconfig=Path(given.kubeconfig) if given.kubeconfig else None,
             qps=given.kube_api_qps,
             burst=given.kube_api_burst,
             lease_name=given.leader_election_lease_name,

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from interlace.domains.settings import ControllerSettings
@@ -9,11 +7,10 @@ from interlace.domains.settings import ControllerSettings
 
 def test_the_environment_of_the_deployment_suffices() -> None:
     env = {"POD_NAME": "interlace-controller-x", "NAMESPACE": "here", "MAX_NODES_PER_IMEX_DOMAIN": "36"}
-    settings = ControllerSettings.parse([], {**env, "HTTP_ENDPOINT": ":8443", "KUBECONFIG": "/etc/kube"})
+    settings = ControllerSettings.parse([], {**env, "HTTP_ENDPOINT": ":8443"})
     assert settings.namespace == "here"
     assert settings.max_nodes == 36
     assert (settings.http_host, settings.http_port) == ("0.0.0.0", 8443)
-    assert settings.kubeconfig == Path("/etc/kube")
     assert settings.identity.startswith("interlace-controller-x-")
 
 
