@@ -108,26 +108,27 @@ def _room(deployment: Deployment, current: int, old: Sequence[ReplicaSet]) -> in
 
 
 def _roll(deployment: Deployment, current: ReplicaSet, old: Sequence[ReplicaSet]) -> list[tuple[ReplicaSet, int]]:
+    """Sizes during a rolling update: the new set as surge allows, old pods that are of no use, then other old ones."""
     replicas = replicas_of(deployment)
     size = wanted(current)
     new_size = replicas if size > replicas else _room(deployment, size, old)
-    scale = [(current, new_size)] if new_size != size else []
-    _, unavailable = limits(deployment)
-    minimum = replicas - unavailable
-    total = new_size + sum(wanted(item) for item in old)
+    minimum = replicas - limits(deployment)[1]
+    left = {item.metadata.uid: wanted(item) for item in old}
     missing = max(0, new_size - current.status.available_replicas)
-    removable = total - minimum - missing
+    removable = max(0, new_size + sum(left.values()) - minimum - missing)
     for item in old:
-        if removable <= 0:
-            break
-        unhealthy = max(0, wanted(item) - item.status.available_replicas)
-        less = min(wanted(item), removable)
-        if less < unhealthy:
-            less = min(unhealthy, removable)
-        if less:
-            scale.append((item, wanted(item) - less))
-            removable -= less
-    return scale
+        useless = max(0, wanted(item) - item.status.available_replicas)
+        cut = min(useless, removable)
+        left[item.metadata.uid] -= cut
+        removable -= cut
+    available = current.status.available_replicas + sum(item.status.available_replicas for item in old)
+    spare = min(removable, max(0, available - minimum))
+    for item in old:
+        cut = min(left[item.metadata.uid], spare)
+        left[item.metadata.uid] -= cut
+        spare -= cut
+    sizes = [(current, new_size), *((item, left[item.metadata.uid]) for item in old)]
+    return [(item, count) for item, count in sizes if count != wanted(item)]
 
 
 def _revision(replica_set: ReplicaSet) -> int:
