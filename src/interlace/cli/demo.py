@@ -88,23 +88,27 @@ async def _demo(
     from interlace.sim.cluster import ClusterSettings, run_cluster
     from interlace.sim.demo.result import Result
     from interlace.sim.demo.scenario import Scenario, play
+    from interlace.sim.observing import NotReachedError
 
     configure("error", json=False)  # components say what matters in events and conditions
     result = Result(server=server, nodes=nodes, simulated=SIMULATED[server])
     with show:
         show.tell(f"simulated: {', '.join(result.simulated)}; the rest is what runs in a cluster")
         started = time.monotonic()
-        async with run_cluster(ClusterSettings(server=server, nodes=nodes), tell=show.tell) as cluster:
-            result.server_version = cluster.plane.version
-            show.tell(
-                f"{nodes} nodes are up after {time.monotonic() - started:.1f} s, Kubernetes {cluster.plane.version}"
-            )
-            scenario = Scenario(cluster, workload, stage=show, result=result)
-            show.draw(scenario)
-            await play(scenario, keep=keep)
-            if keep and not result.problems:
-                await _stay(cluster, result, show=show, as_json=as_json)
-                return Code.GOOD
+        try:
+            async with run_cluster(ClusterSettings(server=server, nodes=nodes), tell=show.tell) as cluster:
+                result.server_version = cluster.plane.version
+                show.tell(
+                    f"{nodes} nodes are up after {time.monotonic() - started:.1f} s, Kubernetes {cluster.plane.version}"
+                )
+                scenario = Scenario(cluster, workload, stage=show, result=result)
+                show.draw(scenario)
+                await play(scenario, keep=keep)
+                if keep and not result.problems:
+                    await _stay(cluster, result, show=show, as_json=as_json)
+        except* NotReachedError as group:
+            # the cluster itself did not come up
+            result.problems += [str(error) for error in group.exceptions]
         show.tell(f"done after {time.monotonic() - started:.1f} s")
     if as_json:
         sys.stdout.write(msgspec.json.encode(result).decode() + "\n")

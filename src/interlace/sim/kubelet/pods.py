@@ -72,12 +72,13 @@ class PodWorker:
         """Bring the pod up, keep it, take it down."""
         if self.pod.metadata.deletion_timestamp:
             self._deleted.set()
-        try:
-            if not self._deleted.is_set():
+        while not self._deleted.is_set():
+            try:
                 await run_until(self._deleted, self._up())
-        except (KubeError, PluginError) as error:
-            _log.warning("pod failed", pod=self.pod.metadata.name, error=str(error))
-            await self._deleted.wait()
+            except (KubeError, PluginError) as error:
+                # as kubelet does: what failed (a token, a status) is tried again, Prepare included
+                _log.warning("pod is tried again", pod=self.pod.metadata.name, error=str(error))
+                await asyncio.sleep(self.node.settings.sync_backoff)
         await self._down()
 
     # up
@@ -126,9 +127,10 @@ class PodWorker:
                     self.prepare_calls += 1
                     ids += await self.node.plugins.prepare(driver, claims, deadline=self.node.settings.prepare_deadline)
                 edits = resolve(ids, root=self.node.cdi_root)
-            except (PluginError, UnresolvableDeviceError, KubeError) as error:
-                reason = "FailedPrepareDynamicResources" if isinstance(error, PluginError) else "FailedSync"
-                self.node.recorder.event(self.reference, reason=reason, message=str(error), warning=True)
+            except (PluginError, UnresolvableDeviceError) as error:
+                self.node.recorder.event(
+                    self.reference, reason="FailedPrepareDynamicResources", message=str(error), warning=True
+                )
                 low, high = self.node.settings.retry
                 try:
                     async with asyncio.timeout(random.uniform(low, high)):

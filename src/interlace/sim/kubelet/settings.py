@@ -16,6 +16,8 @@ class KubeletSettings(msgspec.Struct, frozen=True, kw_only=True):
     """kubelet's limit of one call."""
     retry: tuple[float, float] = (64.0, 90.0)
     """When kubelet calls again after a failed Prepare, unless the pod changes (64-88 s measured)."""
+    sync_backoff: float = 0.5
+    """Until a pod that failed for another reason is tried again."""
     unprepare_retry: float = 1.0
     stop_grace: float = 5.0
     """How long a program of ours may take to end before it is killed; the Pod's own limit if shorter."""
