@@ -53,6 +53,7 @@ DOUBT_PAUSE = 2.0
 EXIT_PATIENCE = 15.0
 """Seconds that the process gets to end when imex-host itself is told to."""
 KEPT_FOLDERS = 4
+_FOLDERS = "[0-9a-f]" * 10 + "-[0-9]*"
 
 log = logging.getLogger(__name__)
 child_log = logging.getLogger("interlace.imex.nvidia-imex")
@@ -269,7 +270,7 @@ class Runner:
         self.submit(Exited(child.handle.pid, child.tail.cause(pid=child.handle.pid, how=how)))
 
     def _remove_old_folders(self, current: Path) -> None:
-        folders = [entry for entry in self._places.run_dir.glob("*-*") if entry.is_dir() and entry != current]
+        folders = [path for path in self._places.run_dir.glob(_FOLDERS) if path.is_dir() and path != current]
         folders.sort(key=lambda entry: entry.stat().st_mtime)
         for folder in folders[:-KEPT_FOLDERS]:
             with contextlib.suppress(OSError):
