@@ -78,6 +78,8 @@ class Server:
         self.token: str | None = None
         self.expired: Literal["status", "event"] = "event"
         self.watch_list: Literal["yes", "refused", "ignored"] = "yes"
+        self.doom: Literal["", "expire", "end"] = ""
+        """What becomes of every new watch, after its first events."""
         self.delay = 0.0
         self.lose_answers = 0
         """So many writes take effect and are not answered."""
@@ -287,6 +289,10 @@ class Server:
             for version, where, obj, old in self.history:
                 if version > since and where == collection:
                     _send(watcher, obj, old)
+        if self.doom == "expire":
+            watcher.send("ERROR", _status(410, "Expired"))
+        if self.doom:
+            watcher.lines.put_nowait(None)
         self.watchers.add(watcher)
         try:
             while (line := await watcher.lines.get()) is not None:
