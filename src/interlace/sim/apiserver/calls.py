@@ -15,11 +15,12 @@ from interlace.sim.apiserver import errors
 from interlace.sim.apiserver.auth import UserInfo
 from interlace.sim.apiserver.cause import Cause
 from interlace.sim.apiserver.kinds import Kind
-from interlace.sim.apiserver.lifecycle import DeleteOptions
+from interlace.sim.apiserver.lifecycle import DeleteOptions, Propagation
 from interlace.sim.apiserver.objects import Json, decode
 from interlace.sim.plane import Verb
 
 _VERBS: dict[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+_POLICIES: tuple[Propagation, ...] = ("Foreground", "Background", "Orphan")
 _OF_NAMESPACE = ("status", "finalize")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -137,19 +138,11 @@ class Call:
         if grace is None and query.get("gracePeriodSeconds"):
             grace = _integer(query["gracePeriodSeconds"], "gracePeriodSeconds")
         propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or None
-        if propagation not in (None, "Orphan", "Background", "Foreground"):
-            raise errors.invalid(
-                "meta.k8s.io",
-                "DeleteOptions",
-                "",
-                [
-                    Cause(
-                        "propagationPolicy",
-                        f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"',
-                        "FieldValueNotSupported",
-                    )
-                ],
-            )
+        if propagation not in (None, *_POLICIES):
+            listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
+            why = f'Unsupported value: "{propagation}": supported values: {listed}'
+            found = Cause("propagationPolicy", why, "FieldValueNotSupported")
+            raise errors.invalid("meta.k8s.io", "DeleteOptions", "", [found])
         if propagation is None:
             orphan = body.get("orphanDependents")
             if orphan is None and query.get("orphanDependents"):
@@ -160,7 +153,7 @@ class Call:
             grace=grace,
             uid=preconditions.get("uid"),
             resource_version=preconditions.get("resourceVersion"),
-            propagation=propagation,
+            propagation=next((policy for policy in _POLICIES if policy == propagation), None),
             dry_run=self.dry_run or body.get("dryRun") == ["All"],
         )
 

@@ -177,7 +177,7 @@ def _reserved_findings(status: Mapping[str, Any]) -> Iterator[Cause]:
         return
     for index, consumer in enumerate(consumers):
         yield from (required(f"{path}[{index}].{k}") for k in ("resource", "name", "uid") if not consumer.get(k))
-    yield from _repeated(path, [{"uid": c.get("uid", "")} for c in consumers])
+    yield from _repeated(path, [c.get("uid", "") for c in consumers])
 
 
 def _reservation_findings(status: Mapping[str, Any], before: Mapping[str, Any], *, deleted: bool) -> Iterator[Cause]:
@@ -191,7 +191,7 @@ def _reservation_findings(status: Mapping[str, Any], before: Mapping[str, Any], 
         yield forbidden("status.reservedFor", detail)
 
 
-def _repeated(path: str, keys: Iterable[dict[str, str]]) -> Iterator[Cause]:
+def _repeated(path: str, keys: Iterable[Any]) -> Iterator[Cause]:
     seen: list[dict[str, str]] = []
     for index, key in enumerate(keys):
         if key in seen:

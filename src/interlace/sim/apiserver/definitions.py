@@ -9,12 +9,11 @@ from typing import Any
 
 from interlace.sim.apiserver import cause, errors
 from interlace.sim.apiserver.kinds import Kinds, custom_kinds
-from interlace.sim.apiserver.lifecycle import DeleteOptions, be_deleted, now
+from interlace.sim.apiserver.lifecycle import CRD_FINALIZER, DeleteOptions, be_deleted, now
 from interlace.sim.apiserver.objects import Json
 from interlace.sim.apiserver.store import Change, Store
 
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
-_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def check(definition: Json) -> None:
@@ -76,13 +75,8 @@ class Definitions:
         if old is None or old["spec"] != definition["spec"]:
             self._kinds.define(definition)
         status = _status(definition)
-        finalizers = definition["metadata"].get("finalizers") or []
-        if definition.get("status") == status and _FINALIZER in finalizers:
-            return
-        if _FINALIZER not in finalizers:
-            finalizers = [*finalizers, _FINALIZER]
-        meta = {**definition["metadata"], "finalizers": finalizers}
-        self._store.put(STORAGE, ("", meta["name"]), {**definition, "metadata": meta, "status": status})
+        if definition.get("status") != status:
+            self._store.put(STORAGE, ("", definition["metadata"]["name"]), {**definition, "status": status})
 
     def _clear(self, definition: Json) -> None:
         name = definition["metadata"]["name"]
@@ -105,9 +99,9 @@ class Definitions:
         name = definition["metadata"]["name"]
         if self._store.collection(name).objects:
             return
-        finalizers = [f for f in definition["metadata"].get("finalizers") or [] if f != _FINALIZER]
+        finalizers = [f for f in definition["metadata"].get("finalizers") or [] if f != CRD_FINALIZER]
         if finalizers:
-            if _FINALIZER in (definition["metadata"].get("finalizers") or []):
+            if CRD_FINALIZER in (definition["metadata"].get("finalizers") or []):
                 meta = {**definition["metadata"], "finalizers": finalizers}
                 self._store.put(STORAGE, ("", name), {**definition, "metadata": meta})
         else:

@@ -32,24 +32,24 @@ class Documents:
         if path == "/openapi/v2" and "application/json" not in accept and "protobuf" in accept:
             return Answer(openapi.swagger_protobuf(self._version), content_type=openapi.SWAGGER_PROTOBUF)
         aggregated = path in ("/api", "/apis") and _wants_aggregated(accept)
-        body = self._cached(path, aggregated, host)
+        body = self._cached(path, host, aggregated=aggregated)
         if body is None:
             return Answer(b"404 page not found\n", status=404, content_type="text/plain; charset=utf-8")
         return Answer(body, content_type=discovery.AGGREGATED if aggregated else "application/json")
 
-    def _cached(self, path: str, aggregated: bool, host: str) -> bytes | None:
+    def _cached(self, path: str, host: str, *, aggregated: bool) -> bytes | None:
         if self._revision != self._kinds.revision:
             self._cache.clear()
             self._revision = self._kinds.revision
         found = self._cache.get((path, aggregated))
         if found is None:
-            document = self._build(path, aggregated, host)
+            document = self._build(path, host, aggregated=aggregated)
             if document is None:
                 return None
             found = self._cache[path, aggregated] = encode(document)
         return found
 
-    def _build(self, path: str, aggregated: bool, host: str) -> Json | None:
+    def _build(self, path: str, host: str, *, aggregated: bool) -> Json | None:
         kinds = self._kinds
         fixed: dict[str, Callable[[], Json]] = {
             "/": lambda: {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/version"]},

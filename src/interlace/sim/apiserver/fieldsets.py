@@ -107,7 +107,8 @@ def step_of(item: Any, shape: Shape) -> str:
     if shape.set or not shape.keys:
         return "v:" + msgspec.json.encode(item).decode()
     if not isinstance(item, dict):
-        raise ValueError(f"associative list with keys has an element that is not an object: {item!r}")
+        # A ValueError like the one below: both say that the list does not fit its keys.
+        raise ValueError(f"associative list with keys has an element that is not an object: {item!r}")  # noqa: TRY004
     keys: dict[str, Any] = {}
     for key in sorted(shape.keys):
         value = item.get(key)
@@ -116,10 +117,30 @@ def step_of(item: Any, shape: Shape) -> str:
         if value is not None:
             keys[key] = value
     if not keys:
-        raise ValueError(
-            f"associative list with keys has an element that omits key field {shape.keys[0]!r} (and doesn't have default value)"
-        )
+        missing = f"omits key field {shape.keys[0]!r} (and doesn't have default value)"
+        raise ValueError(f"associative list with keys has an element that {missing}")
     return "k:" + msgspec.json.encode(keys).decode()
+
+
+def repeated(value: Any, shape: Shape, path: str = "") -> str:
+    """The first list item that a configuration states twice, in words; empty if there is none."""
+    match _kind(value, shape):
+        case "map":
+            for key, item in value.items():
+                if found := repeated(item, shape.child(key), f"{path}.{key}"):
+                    return found
+        case "list":
+            seen: set[str] = set()
+            for item in value:
+                step = step_of(item, shape)
+                if step in seen:
+                    return f"{path}: duplicate entries for key {paths({step: {MEMBER: True}})[0]}"
+                seen.add(step)
+                if found := repeated(item, shape.of or ANY, path + paths({step: {MEMBER: True}})[0]):
+                    return found
+        case _:
+            pass
+    return ""
 
 
 def _absent_key(shape: Shape, key: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlace.sim.apiserver import errors, resources, shapes, validation
+from interlace.sim.apiserver import cause, errors, resources, shapes, validation
 from interlace.sim.apiserver.calls import Call
 from interlace.sim.apiserver.cause import Cause
 from interlace.sim.apiserver.defaults import apply_defaults
@@ -30,9 +30,15 @@ def parse(call: Call) -> Json:
             "json: cannot unmarshal into Go value"
         )
     if kind.custom and not body.get("kind"):
-        raise errors.bad_request(f"Object 'Kind' is missing in '{call.body.decode(errors='replace')[:200]}'")
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): Object 'Kind' is missing in "
+            f"'{call.body.decode(errors='replace')[:200]}'"
+        )
     body.setdefault("apiVersion", kind.api_version)
     body.setdefault("kind", kind.kind)
+    if body["kind"] != kind.kind and kind.custom:
+        wrong = cause.invalid("kind", body["kind"], f"must be {kind.kind}")
+        raise errors.invalid(kind.group, str(body["kind"]), name_of(body), [wrong])
     if body["kind"] != kind.kind:
         raise errors.bad_request(
             f'{body["kind"]} in version "{str(body["apiVersion"]).rpartition("/")[2]}" cannot be handled as a '

@@ -201,6 +201,10 @@ class Kinds:
         """The kind under a path, or None."""
         return self._by_path.get((group, version, plural))
 
+    def core(self, plural: str) -> Kind:
+        """A kind of the core group. Raises KeyError if there is none."""
+        return self._by_path["", "v1", plural]
+
     def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind of an object, or None."""
         for found in self._by_path.values():

@@ -36,8 +36,12 @@ _LABEL_RULE = (
 )
 _PATH_NAMED = ("rbac.authorization.k8s.io",)
 
+Propagation = Literal["Orphan", "Background", "Foreground"]
+
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+"""Keeps a deleted definition until its objects are gone."""
 
 
 def now(offset: float = 0) -> str:
@@ -110,6 +114,7 @@ _EMPTY_STATUS: dict[str, Json] = {
     "replicasets.apps": {"replicas": 0},
     "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
     "deployments.apps": {},
+    "resourceclaims.resource.k8s.io": {},
     "poddisruptionbudgets.policy": {
         "disruptionsAllowed": 0,
         "currentHealthy": 0,
@@ -188,9 +193,8 @@ def keep_rest(new: Json, old: Json, kind: Kind, subresource: str) -> Json:
     return new
 
 
-_STATUS_KEEPS_META = frozenset(
-    {"customresourcedefinitions.apiextensions.k8s.io", "deployments.apps", "resourceclaims.resource.k8s.io"}
-)
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_STATUS_KEEPS_META = frozenset({_DEFINITIONS, "deployments.apps", "resourceclaims.resource.k8s.io"})
 
 
 def be_updated(new: Json, old: Json, kind: Kind) -> Json:
@@ -233,7 +237,7 @@ class DeleteOptions:
     grace: int | None = None
     uid: str | None = None
     resource_version: str | None = None
-    propagation: Literal["Orphan", "Background", "Foreground"] | None = None
+    propagation: Propagation | None = None
     dry_run: bool = False
 
 
@@ -281,6 +285,9 @@ def be_deleted(obj: Json, kind: Kind, options: DeleteOptions) -> Json | None:
     grace = _grace(obj, kind, options)
     if kind.storage == "namespaces." and get(obj, "spec", "finalizers"):
         return _marked(obj, meta, finalizers, grace=None, status={**(obj.get("status") or {}), "phase": "Terminating"})
+    if kind.storage == _DEFINITIONS and not meta.get("deletionTimestamp"):
+        meta["deletionTimestamp"] = now()
+        return _with(obj, meta, [*finalizers, CRD_FINALIZER])
     if meta.get("deletionTimestamp"):
         left = meta.get("deletionGracePeriodSeconds")
         if left and grace < left:

@@ -192,7 +192,7 @@ def record_update(live: Json | None, new: Json, manager: Manager, *, shape: Shap
     sent = get(new, "metadata", "managedFields")
     if sent is None or live is None:
         entries = _entries(live)
-    elif sent == [] or sent == [{}]:
+    elif sent in ([], [{}]):
         return with_managers(new, [])
     else:
         entries = _entries(new)

@@ -55,13 +55,13 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
     value = clone(operation.get("value"))
     match op:
         case "add":
-            return _add(document, tokens, value, path)
+            return _add(document, tokens, value)
         case "remove":
-            return _remove(document, tokens, path)
+            return _remove(document, tokens)
         case "replace":
-            return _replace(document, tokens, value, path)
+            return _replace(document, tokens, value)
         case "test":
-            found = _find(document, tokens, path, "test", missing_ok=value is None)
+            found = _find(document, tokens, missing_ok=value is None)
             if found != value:
                 raise _refuse()
             return document
@@ -69,10 +69,10 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
             source = operation.get("from")
             if not isinstance(source, str):
                 raise errors.bad_request(f"json patch: {op} needs from")
-            found = clone(_find(document, _tokens(source), source, op))
+            found = clone(_find(document, _tokens(source)))
             if op == "move":
-                document = _remove(document, _tokens(source), source)
-            return _add(document, tokens, found, path)
+                document = _remove(document, _tokens(source))
+            return _add(document, tokens, found)
         case _:
             raise errors.bad_request(f"Unexpected kind: {op}")
 
@@ -85,13 +85,13 @@ def _tokens(path: str) -> list[str]:
     return [token.replace("~1", "/").replace("~0", "~") for token in path[1:].split("/")]
 
 
-def _index(token: str, length: int, path: str, op: str) -> int:
+def _index(token: str, length: int) -> int:
     if not token.isdigit() or int(token) >= length:
         raise _refuse()
     return int(token)
 
 
-def _find(document: Any, tokens: list[str], path: str, op: str, *, missing_ok: bool = False) -> Any:
+def _find(document: Any, tokens: list[str], *, missing_ok: bool = False) -> Any:
     for token in tokens:
         if isinstance(document, dict) and token in document:
             document = document[token]
@@ -104,47 +104,47 @@ def _find(document: Any, tokens: list[str], path: str, op: str, *, missing_ok: b
     return document
 
 
-def _parent(document: Any, tokens: list[str], path: str, op: str) -> Any:
-    parent = _find(document, tokens[:-1], path, op)
+def _parent(document: Any, tokens: list[str]) -> Any:
+    parent = _find(document, tokens[:-1])
     if not isinstance(parent, dict | list) or isinstance(parent, RawJson):
         raise _refuse()
     return parent
 
 
-def _add(document: Any, tokens: list[str], value: Any, path: str) -> Any:
+def _add(document: Any, tokens: list[str], value: Any) -> Any:
     if not tokens:
         return value
-    parent, last = _parent(document, tokens, path, "add"), tokens[-1]
+    parent, last = _parent(document, tokens), tokens[-1]
     if isinstance(parent, dict):
         parent[last] = value
     elif last == "-":
         parent.append(value)
     else:
-        parent.insert(_index(last, len(parent) + 1, path, "add"), value)
+        parent.insert(_index(last, len(parent) + 1), value)
     return document
 
 
-def _replace(document: Any, tokens: list[str], value: Any, path: str) -> Any:
+def _replace(document: Any, tokens: list[str], value: Any) -> Any:
     if not tokens:
         return value
-    parent, last = _parent(document, tokens, path, "replace"), tokens[-1]
+    parent, last = _parent(document, tokens), tokens[-1]
     if isinstance(parent, dict):
         parent[last] = value  # as on the real server, also where there was nothing
     else:
-        parent[_index(last, len(parent), path, "replace")] = value
+        parent[_index(last, len(parent))] = value
     return document
 
 
-def _remove(document: Any, tokens: list[str], path: str) -> Any:
+def _remove(document: Any, tokens: list[str]) -> Any:
     if not tokens:
         return None
-    parent, last = _parent(document, tokens, path, "remove"), tokens[-1]
+    parent, last = _parent(document, tokens), tokens[-1]
     if isinstance(parent, dict):
         if last not in parent:
             raise _refuse()
         del parent[last]
     else:
-        del parent[_index(last, len(parent), path, "remove")]
+        del parent[_index(last, len(parent))]
     return document
 
 

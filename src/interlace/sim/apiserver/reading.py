@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
@@ -290,7 +290,7 @@ class Watch:
         self._put_error(fault)
         self._wake.set()
 
-    async def lines(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytes, None]:
         """Chunks of whole lines; ends at the time limit, at :meth:`end` and after an error event."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout

@@ -8,6 +8,7 @@ Invariant: after the context manager has ended there is no open socket, no task 
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -172,14 +173,11 @@ class ApiServer:
         self._port = int(self._runner.addresses[0][1])
 
     def _make_namespace(self, name: str) -> None:
-        kind = self.kinds.find("", "v1", "namespaces")
-        assert kind is not None
+        kind = self.kinds.core("namespaces")
         if self.store.get(kind.storage, ("", name)) is None:
             self.store.put(kind.storage, ("", name), self._verbs.newborn(kind, name))
 
     def _write_kubeconfig(self) -> None:
-        import base64
-
         user, groups = _ADMIN
         content = {
             "apiVersion": "v1",
@@ -262,12 +260,13 @@ class ApiServer:
     async def _body(self, request: web.BaseRequest) -> bytes:
         if not request.can_read_body:
             return b""
-        if request.content_length is not None and request.content_length > _BODY_LIMIT:
-            raise ApiFault(
-                413, "RequestEntityTooLarge", f"Request entity too large: limit is {_BODY_LIMIT}", details={}
-            )
-        request._client_max_size = _BODY_LIMIT
-        return await request.read()
+        body = bytearray()
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > _BODY_LIMIT:
+                message = f"Request entity too large: limit is {_BODY_LIMIT}"
+                raise ApiFault(413, "RequestEntityTooLarge", message, details={})
+        return bytes(body)
 
     async def _stream(self, request: web.BaseRequest, watch: Watch) -> web.StreamResponse:
         response = web.StreamResponse(

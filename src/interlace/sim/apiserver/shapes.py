@@ -70,6 +70,10 @@ class Shape:
 
 
 ANY = Shape("any")
+"""Whatever a schema leaves open: owned field by field."""
+RAW = Shape("any")
+"""A raw extension of a built-in kind: owned as a whole."""
+RAW.atomic = True
 _DEFAULT_KEYS = {"protocol": "TCP"}
 
 
@@ -111,7 +115,7 @@ def _table() -> tuple[dict[str, dict[str, str]], dict[str, Shape]]:
 
 @functools.cache
 def _leaf(form: str) -> Shape:
-    return ANY if form == "any" else Shape(form)
+    return RAW if form == "any" else Shape(form)
 
 
 def builtin(api_version: str, kind: str) -> Shape:

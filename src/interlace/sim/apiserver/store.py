@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Literal, final
+from typing import final
 
 from interlace.sim.apiserver.objects import Json, encode
 
 Key = tuple[str, str]
 """Namespace and name."""
-ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 @final
 class Change:
     """One write. Encodings are cached here, so that many watchers cost one encoding."""
 
-    __slots__ = ("cache", "key", "new", "old", "type", "version")
+    __slots__ = ("cache", "key", "last", "new", "old", "version")
 
     def __init__(self, key: Key, old: Json | None, new: Json | None, version: int) -> None:
         self.key = key
@@ -32,16 +31,9 @@ class Change:
         self.new = new
         """None for a deletion."""
         self.version = version
-        self.type: ChangeType = "DELETED" if new is None else ("ADDED" if old is None else "MODIFIED")
-        self.cache: dict[object, bytes] = {}
-
-    @property
-    def last(self) -> Json:
+        self.last: Json = new if new is not None else with_version(old or {}, version)
         """The object after the change; for a deletion its last state with the version of the deletion."""
-        if self.new is not None:
-            return self.new
-        assert self.old is not None
-        return with_version(self.old, self.version)
+        self.cache: dict[object, bytes] = {}
 
 
 Listener = Callable[[Change], None]

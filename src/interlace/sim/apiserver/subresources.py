@@ -187,7 +187,8 @@ class Subresources:
             found = self._bound("pods", (call.target.namespace, bound.get("name", "")), bound)
             if get(found, "spec", "serviceAccountName") != call.target.name:
                 raise errors.bad_request(
-                    f'cannot bind token for serviceaccount "{call.target.name}" to pod running with different serviceaccount name.'
+                    f'cannot bind token for serviceaccount "{call.target.name}" to pod running with different '
+                    "serviceaccount name."
                 )
             pod = (found["metadata"]["name"], found["metadata"]["uid"])
             if name := get(found, "spec", "nodeName"):

@@ -27,7 +27,7 @@ def age(timestamp: Any) -> str:
     if not isinstance(timestamp, str):
         return "<unknown>"
     try:
-        then = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+        then = datetime.fromisoformat(timestamp)
     except ValueError:
         return "<invalid>"
     return duration((datetime.now(UTC) - then).total_seconds())
@@ -366,7 +366,13 @@ def table(items: list[Json], kind: Kind) -> Json:
     if kind.custom:
         definitions = [_definition("Name", "string", 0)]
         definitions += [
-            _definition(c["name"], c["type"], c.get("priority", 0), c.get("description", ""), c.get("format", ""))
+            _definition(
+                c["name"],
+                c["type"],
+                c.get("priority", 0),
+                c.get("description") or f"Custom resource definition column (in JSONPath format): {c['jsonPath']}",
+                c.get("format", ""),
+            )
             for c in kind.columns
         ]
         rows = [[obj["metadata"]["name"], *(_custom_cell(obj, c) for c in kind.columns)] for obj in items]

@@ -1,8 +1,8 @@
 """Makes ``builtin.json``: the shape of the built-in kinds, from the OpenAPI documents that Kubernetes publishes.
 
 Apply, strategic merge, pruning of unknown fields and ``kubectl explain`` all need to know which fields a kind has
-and how its lists are keyed. Those facts are taken from ``api/openapi-spec`` of one Kubernetes release and nothing else of
-it. Run ``python -m interlace.sim.apiserver.typegen <api/openapi-spec> v1.36.3`` to renew the file.
+and how its lists are keyed. Those facts are taken from ``api/openapi-spec`` of one Kubernetes release and
+nothing else of it. Run ``python -m interlace.sim.apiserver.typegen <api/openapi-spec> v1.36.3`` to renew the file.
 
 Invariant: every type that is named in the file is described in the file.
 """

@@ -185,9 +185,11 @@ def metadata_causes(new: Json, old: Json | None) -> list[Cause]:
     found: list[Cause] = []
     controllers = [item for item in meta.get("ownerReferences") or () if item.get("controller")]
     for index, item in enumerate(meta.get("ownerReferences") or ()):
-        for key in ("apiVersion", "kind", "name", "uid"):
-            if not item.get(key):
-                found.append(cause.invalid(f"metadata.ownerReferences[{index}].{key}", "", f"{key} must not be empty"))
+        found += [
+            cause.invalid(f"metadata.ownerReferences[{index}].{key}", "", f"{key} must not be empty")
+            for key in ("apiVersion", "kind", "name", "uid")
+            if not item.get(key)
+        ]
     if len(controllers) > 1:
         found.append(
             cause.invalid(

@@ -97,8 +97,7 @@ class Verbs:
         return lifecycle.be_born(obj, kind)
 
     def _to_core(self, call: Call) -> None:
-        core = self._kinds.find("", "v1", "events")
-        assert core is not None
+        core = self._kinds.core("events")
         body = intake.parse(call)
         call.body = encode(present_event(body, core))
         call.kind = core

@@ -59,6 +59,8 @@ class View:
             head = {"kind": "PartialObjectMetadataList", "apiVersion": f"{_META}/{self.meta_version}", "metadata": meta}
             parts = [encode(self.show(obj, kind)) for obj, _ in items]
         else:
+            if kind.custom:
+                meta = {"continue": "", **meta}
             head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
             parts = [
                 ready if ready is not None and obj["apiVersion"] == kind.api_version else encode(present(obj, kind))

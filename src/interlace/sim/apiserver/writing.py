@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from interlace.sim.apiserver import cause, claims, errors, intake, lifecycle, managed, patching
+from interlace.sim.apiserver import cause, claims, errors, fieldsets, intake, lifecycle, managed, patching, raw
 from interlace.sim.apiserver.admission import Operation
 from interlace.sim.apiserver.calls import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Call
 from interlace.sim.apiserver.cause import Cause
@@ -181,7 +181,12 @@ class Writer:
 
         else:
             if kind.custom:
-                raise errors.unsupported_media_type()
+                raise errors.ApiFault(
+                    415,
+                    "UnsupportedMediaType",
+                    "the body of the request was in an unknown format - accepted media types include: "
+                    f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}",
+                )
 
             def patched(old: Json) -> Json:
                 result = patching.strategic_patch(restyle(old, "sorted"), body, kind.shape)
@@ -214,20 +219,17 @@ class Writer:
 
         def applied(old: Json | None) -> Json:
             result = managed.apply(old, config, manager, shape=shape, reset=reset, now=lifecycle.now(), force=force)
-            result = clone(result)
-            intake.fill(result, kind)
-            return result
+            copy: Json = clone(result)
+            intake.fill(copy, kind)
+            return copy
 
         if self._store.get(kind.storage, call.key) is None:
             if call.target.subresource:
                 raise errors.not_found(kind.group, kind.plural, name)
             if get(config, "metadata", "uid"):
-                raise errors.conflict(
-                    kind.group,
-                    kind.plural,
-                    name,
-                    f"uid mismatch: the provided object specified uid {config['metadata']['uid']}, and no existing object was found",
-                )
+                uid = config["metadata"]["uid"]
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise errors.conflict(kind.group, kind.plural, name, why)
             return await self._create(call, applied(None), manager=None), True
         return await self.change(call, applied, owned=True), False
 
@@ -247,6 +249,7 @@ class Writer:
             raise errors.bad_request(f"invalid object type: {config.get('apiVersion')}, Kind={config.get('kind')}")
         title = managed.title(config)
         meta = config.setdefault("metadata", {})
+        nameless = not meta.get("name")
         if meta.get("name", call.target.name) != call.target.name:
             raise errors.bad_request(
                 f"the name of the object ({meta['name']}) does not match the name on the URL ({call.target.name})"
@@ -256,6 +259,12 @@ class Writer:
         if unknown := intake.undeclared(config, kind):
             shown = "; ".join(f".{path}: field not declared in schema" for path in unknown)
             raise errors.plain(f"failed to create typed patch object ({title}): {shown}")
+        if nameless and self._store.get(kind.storage, call.key) is None and not call.target.subresource:
+            raise errors.bad_request(
+                f"the name of the object ({call.target.name} based on URL) was undeterminable: name must be provided"
+            )
+        if repeated := fieldsets.repeated(config, kind.shape):
+            raise errors.plain(f"failed to create typed patch object ({title}): {repeated}")
         intake.settle(config, call, what="")
         return config
 
@@ -394,7 +403,7 @@ _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critic
 
 def _same(new: Json, old: Json) -> bool:
     """Whether a write changes nothing but times in managedFields."""
-    if not claims.same(
+    if not raw.same(
         {k: v for k, v in new.items() if k != "metadata"}, {k: v for k, v in old.items() if k != "metadata"}
     ):
         return False
