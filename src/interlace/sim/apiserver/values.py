@@ -145,22 +145,28 @@ def _object(value: dict[str, Any], schema: Mapping[str, Any], path: str) -> Iter
 
 
 def _combinations(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Schemas combined; a failure as a whole bears no path, as on the server."""
     if options := schema.get("anyOf"):
         branches = [schema_findings(value, o, path) for o in options]
         if all(branches):
+            yield invalid("", "", f'"{path}" must validate at least one schema (anyOf)')
             yield from min(branches, key=len)
-            yield invalid(path, "", f'"{path}" must validate at least one schema (anyOf)')
     if options := schema.get("oneOf"):
-        hits = sum(not schema_findings(value, o, path) for o in options)
+        branches = [schema_findings(value, o, path) for o in options]
+        hits = sum(not b for b in branches)
         if hits != 1:
-            found = "Found none valid" if not hits else f"Found {hits} valid alternatives"
-            yield invalid(path, "", f'"{path}" must validate one and only one schema (oneOf). {found}')
-    for option in schema.get("allOf", ()):
-        if branch := schema_findings(value, option, path):
+            found = f"Found {hits} valid alternatives" if hits else "Found none valid"
+            yield invalid("", "", f'"{path}" must validate one and only one schema (oneOf). {found}')
+            yield from () if hits else min(branches, key=len)
+    if options := schema.get("allOf"):
+        branches = [schema_findings(value, o, path) for o in options]
+        for branch in branches:
             yield from branch
-            yield invalid(path, "", f'"{path}" must validate all the schemas (allOf)')
+        if any(branches):
+            none = ". None validated" if all(branches) else ""
+            yield invalid("", "", f'"{path}" must validate all the schemas (allOf){none}')
     if (forbidden := schema.get("not")) is not None and not schema_findings(value, forbidden, path):
-        yield invalid(path, "", f'"{path}" must not validate the schema (not)')
+        yield invalid("", "", f'"{path}" must not validate the schema (not)')
 
 
 def _timestamp(text: str) -> None:

@@ -188,18 +188,22 @@ def test_a_node_may_be_listed_once_and_is_named_when_it_is_not() -> None:
             1.5,
             'f: Invalid value: "number": f in body must be of type integer,string: "number"',
         ),
-        ({"allOf": [{"minimum": 3}]}, 1, 'f: Invalid value: "": "f" must validate all the schemas (allOf)'),
+        (
+            {"allOf": [{"minimum": 3}]},
+            1,
+            '<nil>: Invalid value: "": "f" must validate all the schemas (allOf). None validated',
+        ),
         (
             {"anyOf": [{"minimum": 3}, {"maximum": 0}]},
             1,
-            'f: Invalid value: "": "f" must validate at least one schema (anyOf)',
+            '<nil>: Invalid value: "": "f" must validate at least one schema (anyOf)',
         ),
         (
             {"oneOf": [{"minimum": 3}, {"maximum": 0}]},
             1,
-            'f: Invalid value: "": "f" must validate one and only one schema (oneOf). Found none valid',
+            '<nil>: Invalid value: "": "f" must validate one and only one schema (oneOf). Found none valid',
         ),
-        ({"not": {"minimum": 1}}, 1, 'f: Invalid value: "": "f" must not validate the schema (not)'),
+        ({"not": {"minimum": 1}}, 1, '<nil>: Invalid value: "": "f" must not validate the schema (not)'),
         (
             {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             ["a", "a"],
