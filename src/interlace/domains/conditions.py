@@ -15,7 +15,7 @@ from interlace.api.meta import Condition
 from interlace.api.resource import ResourceClaim
 from interlace.domains.reasons import DomainReason, WaitReason
 from interlace.domains.status import PEERS_CONNECTED, READY, condition_of, overall
-from interlace.domains.waiting import Wait, count
+from interlace.domains.waiting import Wait
 
 TEMPLATE_READY = "TemplateReady"
 WITHIN_ONE_CLIQUE = "WithinOneClique"
@@ -169,11 +169,6 @@ def listed(names: Sequence[str], *, separator: str = ", ") -> str:
     """The first few of ``names``, the rest counted."""
     more = len(names) - _NAMED
     return separator.join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def waiting_summary(waits: Sequence[Wait]) -> dict[str, int]:
-    """Number of waiting claims by reason, for metrics."""
-    return {str(reason): number for reason, number in count(waits).items()}
 
 
 def _plural(number: int, word: str) -> str:

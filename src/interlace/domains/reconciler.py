@@ -1,11 +1,11 @@
 """One pass over one domain: from what is known to the writes that are missing.
 
 A pass reads caches only and writes only what differs, so passing again is free; after each write it
-waits until the cache has it, so no pass sees the past. Order of birth:
-finalizer, template, cliques, status. Order of death: template, cliques, finalizer; it does not wait
-for Pods, whose claims keep their nodes from other domains until they end. Cliques and finalizers
-are written against the version that was read: a controller that has lost its Lease without knowing
-gets a conflict and changes nothing.
+waits until the cache has it, so no pass sees the past. Order of birth: finalizer, template, cliques,
+status. Order of death: template, cliques, finalizer; it does not wait for Pods, whose claims keep
+their nodes from other domains until they end. Everything is written against the version that was
+read: a controller that has lost its Lease without knowing gets a conflict and changes nothing, and
+no write meets a new object of an old name.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from interlace.kube.events import Recorder
 
 TEMPLATE_RETRY: Final = 15.0
 """Seconds until a template that was refused is tried again."""
+NOT_FOUND_RETRY: Final = 1.0
+"""Seconds until a pass is tried again that missed something on the server."""
 
 _log = structlog.get_logger(__name__)
 
@@ -94,9 +96,9 @@ class Reconciler:
                 return None
             return await self._keep(domain, self._memos.setdefault(uid, Memo()))
         except NotFound as error:
-            # Deleted while we passed: the watch will tell.
-            _log.debug("gone", domain=uid, error=str(error))
-            return None
+            # Usually the domain itself, deleted while we passed; then the next pass has nothing to do.
+            _log.info("not found", domain=uid, why=str(error))
+            return NOT_FOUND_RETRY
 
     async def _keep(self, domain: ComputeDomain, memo: Memo) -> float | None:
         uid = domain.metadata.uid
@@ -270,8 +272,8 @@ class Reconciler:
             return next_told
         if (due := debounce.status_due_in(written_at=memo.status_at, now=now)) > 0:
             return due if next_told is None else min(due, next_told)
-        memo.status_at = now
         await self._write_status(domain, wanted)
+        memo.status_at = self._clock()
         for event in announce.announcements(domain.status, wanted):
             self._recorder.event(_reference(domain), reason=event.reason, message=event.message, warning=event.warning)
         if not memo.waits and memo.forming_since is not None:
@@ -282,7 +284,7 @@ class Reconciler:
 
     async def _write_status(self, domain: ComputeDomain, wanted: ComputeDomainStatus) -> None:
         meta = domain.metadata
-        patch: dict[str, Any] = {"metadata": {"uid": meta.uid}, "status": wanted}
+        patch: dict[str, Any] = {"metadata": {"resourceVersion": meta.resource_version}, "status": wanted}
         try:
             written = await self._client.merge_patch(
                 ComputeDomain, meta.name, patch, namespace=meta.namespace, subresource="status"

@@ -6,7 +6,7 @@ domain nobody hears anything. One that needs a person is told at once. Each is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -113,11 +113,3 @@ class Patience:
         """Seconds until ``due`` would return one of the waits that it knows, None if it would not."""
         times = [since + PATIENCE - now for key, since in self._since.items() if key not in self._told]
         return max(0.0, min(times)) if times else None
-
-
-def count(current: Iterable[Wait]) -> Mapping[WaitReason, int]:
-    """How many claims wait for what."""
-    counts: dict[WaitReason, int] = {}
-    for wait in current:
-        counts[wait.reason] = counts.get(wait.reason, 0) + 1
-    return counts
