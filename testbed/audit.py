@@ -13,6 +13,8 @@ import msgspec
 
 from interlace.sim.plane import AuditRecord
 
+UNAUTHORIZED = 401
+
 
 class _User(msgspec.Struct, frozen=True):
     username: str = ""
@@ -50,13 +52,12 @@ def parse(line: bytes) -> AuditRecord | None:
     Raises ``msgspec.DecodeError`` or ``msgspec.ValidationError`` for what is no audit event.
     """
     event = _decoder.decode(line)
-    if event.stage != ("ResponseStarted" if event.verb == "watch" else "ResponseComplete"):
-        # A panicking handler leaves neither stage; one that was refused before it became a watch has the second.
-        refused = event.response_status is not None and event.response_status.code >= 400
-        if not (event.verb == "watch" and event.stage == "ResponseComplete" and refused):
-            return None
-    about = event.object_ref or _Reference()
     status = event.response_status or _Status()
+    # A caller who could not be authenticated is logged at the start of the answer alone.
+    counted = "ResponseStarted" if event.verb == "watch" or status.code == UNAUTHORIZED else "ResponseComplete"
+    if event.stage != counted:
+        return None
+    about = event.object_ref or _Reference()
     return AuditRecord(
         time=event.request_received_timestamp.timestamp(),
         user=event.user.username,

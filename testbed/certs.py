@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,8 +74,11 @@ class Authority:
 
     def user(self, name: str, *, groups: Sequence[str] = ()) -> Pair:
         """Client certificate: Kubernetes reads the user from CN and the groups from O."""
-        attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group, _validate=False) for group in groups]
-        subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, name, _validate=False)])
+        with warnings.catch_warnings():
+            # X.509 allows 64 characters, names of ServiceAccounts are longer, and Go reads both.
+            warnings.simplefilter("ignore", UserWarning)
+            memberships = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group, _validate=False) for group in groups]
+            subject = x509.Name([*memberships, x509.NameAttribute(NameOID.COMMON_NAME, name, _validate=False)])
         return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, names=())
 
     def server(self) -> Pair:

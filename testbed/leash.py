@@ -20,6 +20,7 @@ START_TIME = 19  # field 22 of /proc/PID/stat, counted from the one after the co
 def main(pidfile: str, owner: int, command: list[str]) -> None:
     """Never returns: becomes ``command`` or exits with 127."""
     os.setsid()
+    report = -1
     if owner:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
@@ -27,11 +28,11 @@ def main(pidfile: str, owner: int, command: list[str]) -> None:
         if os.getppid() != owner:
             sys.exit(f"process {owner}, which wanted {command[0]}, is gone")
     else:
-        read, write = os.pipe()
+        read, report = os.pipe()
         if os.fork():
-            os.close(write)
-            os.read(read, 1)  # answers when the child's end closes: it became COMMAND, or died
-            os._exit(0)
+            os.close(report)
+            # Empty when the other end closes because the child became COMMAND.
+            os._exit(127 if os.read(read, 1) else 0)
     with open("/proc/self/stat") as file:  # noqa: PTH123 - pathlib would double the start-up time
         start = file.read().rsplit(")", 1)[1].split()[START_TIME]
     with open(f"{pidfile}.new", "w") as file:  # noqa: PTH123
@@ -41,6 +42,8 @@ def main(pidfile: str, owner: int, command: list[str]) -> None:
         os.execv(command[0], command)  # noqa: S606 - that is its job
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+        if report >= 0:
+            os.write(report, b"!")
         os._exit(127)
 
 

@@ -61,6 +61,7 @@ class ControlPlane:
         self._authority: certs.Authority | None = None
         self._audit = AuditLog(self.state_dir / "audit.log")
         self._version = ""
+        self._session: aiohttp.ClientSession | None = None
 
     @property
     def kind(self) -> Literal["embedded", "real"]:
@@ -164,7 +165,7 @@ class ControlPlane:
         if self._daemon:
             for running in self._processes.values():
                 running.release()
-            self._let_go()
+            await self._let_go()
         else:
             await self.end()
 
@@ -178,9 +179,12 @@ class ControlPlane:
             # Reached with processes left only when cancelled in the middle of a graceful stop.
             for name in list(self._processes):
                 await self.stop(name, kill=True)
-            self._let_go()
+            await self._let_go()
 
-    def _let_go(self) -> None:
+    async def _let_go(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
         self._processes.clear()
         for claim in self._claims:
             claim.release()
@@ -199,6 +203,7 @@ class ControlPlane:
         self._authority = certs.Authority.make()
         self._audit = AuditLog(self.state_dir / "audit.log")
         self._write_files(self._authority)
+        self._session = self._open_session()
         # The API server waits for etcd by itself, and loads meanwhile.
         await self._launch("etcd")
         await self._launch("kube-apiserver")
@@ -216,9 +221,8 @@ class ControlPlane:
         pki = self.state_dir / "pki"
         pki.mkdir()
         authority.save(pki)
-        user, groups = flags.USERS["admin"]
-        admin = authority.user(user, groups=groups)
-        for name, pair in (("server", authority.server()), ("admin", admin)):
+        probe = authority.user(flags.PROBE, groups=["system:masters"])
+        for name, pair in (("server", authority.server()), ("probe", probe)):
             (pki / f"{name}.crt").write_bytes(pair.certificate)
             certs.write_private(pki / f"{name}.key", pair.key)
         signing = certs.signing_pair()
@@ -260,17 +264,22 @@ class ControlPlane:
 
     async def _get(self, component: str, path: str) -> bytes:
         """Body of a good answer; ``aiohttp.ClientError`` or ``TimeoutError`` otherwise."""
-        pki = self.state_dir / "pki"
-        trust = ssl.create_default_context(cafile=pki / "ca.crt")
-        trust.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        if self._session is None:
+            raise Refused(f"the control plane in {self.state_dir} is not started; enter its context first")
         scheme = "http" if component == "etcd" else "https"
         url = f"{scheme}://127.0.0.1:{self._known_ports.of(component)}{path}"
-        limit = aiohttp.ClientTimeout(total=5)
-        async with (
-            aiohttp.ClientSession(timeout=limit, raise_for_status=True) as session,
-            session.get(url, ssl=trust) as answer,
-        ):
+        async with self._session.get(url) as answer:
             return await answer.read()
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        """Asks as a user whom the audit log leaves out."""
+        pki = self.state_dir / "pki"
+        trust = ssl.create_default_context(cafile=pki / "ca.crt")
+        trust.load_cert_chain(pki / "probe.crt", pki / "probe.key")
+        # A component that is restarted on purpose must not be met through a dead connection.
+        connector = aiohttp.TCPConnector(ssl=trust, force_close=True)
+        limit = aiohttp.ClientTimeout(total=5)
+        return aiohttp.ClientSession(connector=connector, timeout=limit, raise_for_status=True)
 
     @contextlib.asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:

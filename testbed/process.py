@@ -138,9 +138,10 @@ async def launch(name: str, command: Sequence[str], *, state: Path, daemon: bool
         await _readable(pidfd)
     finally:
         os.close(pidfd)
-        child.wait()
-    process = find(name, state=state)
+        failed = child.wait() != 0
+    process = None if failed else find(name, state=state)
     if process is None:
+        pidfile.unlink(missing_ok=True)
         raise BedError(f"{name} ended at once; its last words are in {state / f'{name}.log'}")
     return process
 

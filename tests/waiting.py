@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 
-async def eventually(look: Callable[[], T | Awaitable[T]], *, within: float, every: float = 0.02, what: str = "") -> T:
+@overload
+async def eventually(look: Callable[[], Awaitable[T]], *, within: float, every: float = 0.02, what: str = "") -> T: ...
+
+
+@overload
+async def eventually(look: Callable[[], T], *, within: float, every: float = 0.02, what: str = "") -> T: ...
+
+
+async def eventually(look: Callable[[], Any], *, within: float, every: float = 0.02, what: str = "") -> Any:
     """The first true value that ``look`` returns, looking again ``every`` so many seconds.
 
     ``AssertionError`` with the last value, or with the last ``AssertionError`` of ``look``, after ``within`` seconds.
