@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlace.imex.health import MISSES, Judge, NoAnswerError, ask, read_table, says_ready
+from interlace.imex.reasons import ImexError, Reason
+from tests.unit.imex.support import alive
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+def table(*broken: tuple[int, int], unavailable: frozenset[int] = frozenset(), count: int = 4) -> dict[str, Any]:
+    """The form that the real program is reported to print."""
+
+    def word(one: int, other: int) -> str:
+        if one in unavailable:
+            return "INVALID"
+        return "DISCONNECTED" if (one, other) in broken or other in unavailable else "CONNECTED"
+
+    return {
+        "nodes": {
+            str(one): {
+                "status": "UNAVAILABLE" if one in unavailable else "READY",
+                "host": f"10.0.0.{one}",
+                "connections": {
+                    str(other): {"host": f"10.0.0.{other}", "status": word(one, other), "changed": False}
+                    for other in range(count)
+                },
+            }
+            for one in range(count)
+        },
+        "timestamp": "9/4/2026 00:00:00.000",
+        "status": "UP",
+    }
+
+
+def missing(table: object, *, present: set[int] | None = None, own: int = 0) -> set[int]:
+    return read_table(json.dumps(table).encode(), own=own, present=present or {0, 1, 2, 3})
+
+
+def test_a_whole_domain_has_no_missing_peer() -> None:
+    assert missing(table()) == set()
+
+
+def test_a_peer_counts_as_missing_when_either_direction_is_broken() -> None:
+    assert missing(table((0, 1))) == {1}
+    assert missing(table((2, 0))) == {2}
+
+
+def test_a_pair_without_us_is_not_ours_to_report() -> None:
+    assert missing(table((1, 2), (2, 1))) == set()
+
+
+def test_only_present_indexes_count() -> None:
+    whole = table(unavailable=frozenset({2, 3}))
+    assert missing(whole, present={0, 1}) == set()
+    assert missing(whole) == {2, 3}
+
+
+def test_a_peer_whose_own_row_is_unknown_counts_by_our_row_alone() -> None:
+    whole = table()
+    whole["nodes"]["1"]["connections"]["0"]["status"] = "INVALID"
+    del whole["nodes"]["2"]
+    assert missing(whole) == set()
+
+
+def test_words_before_and_after_the_object_do_not_matter() -> None:
+    answer = b"WARNING: old config key\n" + json.dumps(table()).encode() + b"\ndone\n"
+    assert read_table(answer, own=0, present={0, 1}) == set()
+
+
+def test_letters_instead_of_words_are_understood() -> None:
+    nodes = {str(i): {"connections": {str(j): "C" if j != 2 else "N" for j in range(3)}} for i in range(3)}
+    assert missing({"nodes": nodes}, present={0, 1, 2}) == {2}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"READY\n", b"{", b"[]", b'{"nodes": []}', b'{"nodes": {"1": {}}}', b'{"nodes": {"0": 5}}', b"\xff{\xfe}"],
+)
+def test_an_answer_without_our_row_is_unknown(answer: bytes) -> None:
+    with pytest.raises(ImexError) as caught:
+        read_table(answer, own=0, present={0, 1})
+    assert caught.value.reason is Reason.HEALTH_UNKNOWN
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["nodes", "0", "1", "connections", "status"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_any_json_gives_present_peers_or_unknown(value: object) -> None:
+    try:
+        found = missing(value, present={0, 1})
+    except ImexError:
+        return
+    assert found <= {1}
+
+
+def test_ready_is_one_line_and_warnings_beside_it_do_not_matter() -> None:
+    assert says_ready(b"READY\n")
+    assert says_ready(b"warning: deprecated key\nREADY\n")
+    assert not says_ready(b"NOT READY\n")
+    assert not says_ready(b"WAITING_FOR_RECOVERY\n")
+    assert not says_ready(b"")
+
+
+def test_a_peer_is_disconnected_only_after_several_misses_in_a_row() -> None:
+    judge, names = Judge(), ["a", "b", "c"]
+    for _ in range(MISSES - 1):
+        assert judge.judge({2}, names=names) is None
+        assert judge.doubtful
+    verdict = judge.judge({2}, names=names)
+    assert verdict is not None
+    assert (verdict.peers, verdict.disconnected) == ("Disconnected", (2,))
+    healed = judge.judge(set(), names=names)
+    assert healed is not None
+    assert healed.peers == "Connected"
+    assert not judge.doubtful
+
+
+def test_a_miss_that_heals_between_is_forgotten() -> None:
+    judge = Judge()
+    for _ in range(MISSES):
+        assert judge.judge({1}, names=["a", "b"]) is None
+        judge.forget()
+
+
+def program(folder: Path, body: str) -> list[str]:
+    path = folder / "ctl.py"
+    path.write_text(f"import os, sys, time\nopen({str(folder / 'pid')!r}, 'w').write(str(os.getpid()))\n{body}\n")
+    return [sys.executable, "-S", str(path)]
+
+
+async def test_an_answer_comes_with_its_exit_status(tmp_path: Path) -> None:
+    words = program(tmp_path, "print('READY'); print('noise', file=sys.stderr); sys.exit(3)")
+    assert await ask(words, env=ENV) == (3, b"READY\n")
+
+
+async def test_a_program_that_hangs_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
+    words = program(tmp_path, "print('x', flush=True); time.sleep(600)")
+    with pytest.raises(NoAnswerError, match=r"did not answer within 1 s and was killed"):
+        await ask(words, env=ENV, timeout=1.0)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_program_that_floods_is_killed(tmp_path: Path) -> None:
+    words = program(tmp_path, "while True: sys.stdout.write('x' * 65536)")
+    with pytest.raises(NoAnswerError, match="printed more than"):
+        await ask(words, env=ENV, timeout=20)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_missing_program_is_named() -> None:
+    with pytest.raises(NoAnswerError, match="cannot start /no/such/program"):
+        await ask(["/no/such/program"], env=ENV)
