@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from testbed import toolchain
 from testbed.errors import BedError
+from testbed.process import leash
 from testbed.programs import MODS, MODULES, Module, Programs, build_flags
 from testbed.progress import Progress
 
@@ -93,8 +95,9 @@ async def _build(
     with tempfile.TemporaryDirectory(dir=cache, prefix=SCRATCH) as scratch:
         command = [str(go.go), "build", "-v", *build_flags(module), "-o", f"{scratch}/{name}", package]
         env = {**os.environ, "CGO_ENABLED": str(int(module.cgo)), "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        # On a leash: the compiler ends with us, and has a process group of its own.
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *leash(command, pidfile=Path(scratch) / "pid", owner=os.getpid()),
             cwd=MODS / module.name,
             env=env,
             stdin=asyncio.subprocess.DEVNULL,
@@ -113,6 +116,8 @@ async def _build(
             ) from None
         finally:
             if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.kill()
                 await process.wait()
         if code:

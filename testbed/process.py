@@ -113,16 +113,20 @@ class Process:
         self._pidfd = -1
 
 
+def leash(command: Sequence[str], *, pidfile: Path, owner: int) -> list[str]:
+    """Arguments that start ``command``, named by its whole path, as ``leash.py`` describes."""
+    return [sys.executable, "-I", "-S", str(LEASH), str(pidfile), str(owner), *command]
+
+
 async def launch(name: str, command: Sequence[str], *, state: Path, daemon: bool, keep: Sequence[int] = ()) -> Process:
     """Start ``command`` with output in ``state/NAME.log`` and its identity in ``state/NAME.pid``.
 
     It inherits the file descriptors ``keep`` and nothing else, and dies with us unless it is a ``daemon``.
     """
     pidfile = state / f"{name}.pid"
-    argv = [sys.executable, "-I", "-S", str(LEASH), str(pidfile), "0" if daemon else str(os.getpid()), *command]
     with (state / f"{name}.log").open("ab") as log:
         child = subprocess.Popen(  # noqa: ASYNC220 - returns after exec; asyncio's own would kill daemons at loop close
-            argv,
+            leash(command, pidfile=pidfile, owner=0 if daemon else os.getpid()),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

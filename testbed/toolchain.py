@@ -59,7 +59,7 @@ async def find(cache: Path, *, env: Mapping[str, str] = os.environ) -> Toolchain
     if on_path := shutil.which("go", path=env.get("PATH", os.defpath)):
         version, release = parse_version(await _output(on_path, "version"))
         if release >= MINIMUM:
-            return Toolchain(go=Path(on_path), version=version)
+            return Toolchain(go=Path(on_path).absolute(), version=version)
     go = wheel_folder(cache) / "go" / "bin" / "go"
     if os.access(go, os.X_OK):
         version, _ = parse_version(await _output(str(go), "version"))
