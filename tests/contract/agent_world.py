@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -256,7 +257,9 @@ class World:
 
     async def published(self) -> ResourceSlice:
         """The slice, once there is one."""
-        return await eventually(self.slice, within=WITHIN, what="the slice")
+        found = await eventually(self.slice, within=WITHIN, what="the slice")
+        assert found is not None
+        return found
 
     async def slice(self) -> ResourceSlice | None:
         found = await self.admin.list(ResourceSlice, fields=f"spec.nodeName={self.node}")
@@ -298,8 +301,7 @@ async def install(plane: Plane) -> None:
         workloads = {"Deployment", "DaemonSet"}
         for manifest in [m for m in manifests(namespace=SYSTEM) if m["kind"] not in workloads]:
             await eventually(
-                lambda manifest=manifest: apply_manifest(admin, manifest, manager="test", discovery=discovery),
-                within=WITHIN,
+                partial(apply_manifest, admin, manifest, manager="test", discovery=discovery), within=WITHIN
             )
         await admin.create(Namespace, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
         # A controller of a whole cluster makes it; the embedded server has none here.

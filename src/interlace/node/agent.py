@@ -31,7 +31,7 @@ from interlace.node.fabric import Fabric, judge, unreadable
 from interlace.node.facts import FactsError, FactsSource
 from interlace.node.metrics import Metrics
 from interlace.node.peers import PeersWatch
-from interlace.node.plugin import Registration, dra_services
+from interlace.node.plugin import Registration, dra_services, health_service
 from interlace.node.prepare import Preparer
 from interlace.node.report import Reporter
 from interlace.node.rivals import only_one, refuse_rivals
@@ -128,7 +128,7 @@ class _Agent:
                 await self._slices.cleared.wait()
         registration = self._settings.registrar_dir / f"{DRIVER}-reg.sock"
         async with (
-            listen(self._endpoint, dra_services(self._preparer, self._metrics)),
+            listen(self._endpoint, [*dra_services(self._preparer, self._metrics), health_service()]),
             listen(registration, [self._registration.service]),
         ):
             log.info("waiting for kubelet", registration=str(registration), endpoint=str(self._endpoint))

@@ -29,6 +29,7 @@ FOLDERS = (
     "lib/x86_64-linux-gnu",
     "lib/aarch64-linux-gnu",
     "usr/lib",
+    "usr/local/nvidia/lib64",
 )
 """Where the driver's libraries are under the driver root, in the order of search."""
 DEADLINE = 20.0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grpclib.client import Channel, UnaryUnaryMethod
-from grpclib.const import Cardinality, Handler
+from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 from grpclib.server import Server, Stream
 
@@ -41,6 +41,14 @@ class Method:
         request = await stream.recv_message()
         if request is not None:
             await stream.send_message(await self.handler(request))
+
+
+async def not_served(_: Any) -> Any:
+    """Handler of a method that we know and do not serve.
+
+    The library's own answer to an unknown method lacks a header, and a Go client does not read it as Unimplemented.
+    """
+    raise GRPCError(Status.UNIMPLEMENTED, "not served by this driver")
 
 
 class Service:

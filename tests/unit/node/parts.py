@@ -1,4 +1,4 @@
-"""Values and stand-ins for the agent's neighbours: an API server's claims, an imex-host that can be told to be ready."""
+"""Values and stand-ins for the agent's neighbours: an API server's claims, an imex-host that can be made ready."""
 
 from __future__ import annotations
 

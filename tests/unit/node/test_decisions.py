@@ -152,7 +152,7 @@ def test_a_good_claim_is_read_whole() -> None:
     ],
 )
 def test_what_is_wrong_with_a_claim_is_permanent_and_names_it(claim: ResourceClaim, reason: Reason) -> None:
-    with pytest.raises(Refusal, match="^ResourceClaim team/worker-1: ") as caught:
+    with pytest.raises(Refusal, match=r"^ResourceClaim team/worker-1: ") as caught:
         demand(ref(), claim, node=NODE)
     assert (caught.value.reason, caught.value.permanent) == (reason, True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 
@@ -85,10 +86,8 @@ def test_bad_parameters_are_refused_for_good_with_words_that_help(content: bytes
     )
 )
 def test_any_bytes_are_a_config_or_a_refusal(content: bytes) -> None:
-    try:
+    with contextlib.suppress(Refusal):
         assert decode_config(content).domain_id
-    except Refusal as refusal:
-        assert refusal.permanent
 
 
 # ---- /proc
@@ -121,6 +120,20 @@ def test_any_text_is_read_without_a_fault(text: str) -> None:
     assert channel_count(text) >= 1
 
 
+def test_what_a_driver_of_branch_580_shows_is_read() -> None:
+    # Of a machine with an H200 and driver 580.159.04.
+    numbers = {
+        "nvidia": 195,
+        "nvidiactl": 195,
+        "nvidia-nvlink": 240,
+        "nvidia-caps": 241,
+        "nvidia-caps-imex-channels": 242,
+    }
+    text = "Character devices:\n" + "".join(f"{number} {name}\n" for name, number in numbers.items())
+    assert channel_major(text) == 242
+    assert channel_count("ImexChannelCount: 2048\nCreateImexChannel0: 0\n") == 2048
+
+
 def test_the_channel_count_comes_from_the_driver() -> None:
     assert channel_count("Other: 1\nImexChannelCount: 4096\n") == 4096
     assert channel_count("ImexChannelCount: many\n") == 2048
@@ -151,10 +164,8 @@ def test_a_changed_byte_is_noticed_or_changes_nothing(stored: list[PreparedClaim
     content = bytearray(encode(stored, boot_id="boot"))
     place = data.draw(st.integers(0, len(content) - 1))
     content[place] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(Damaged):
         assert decode(bytes(content)) == ("boot", stored)
-    except Damaged as damage:
-        assert str(damage)
 
 
 @given(st.binary(max_size=80))

@@ -175,7 +175,7 @@ async def test_a_claim_in_another_namespace_than_its_domain_is_refused_at_once(b
     bench.api.add(a_claim())
     bench.join(namespace="elsewhere", index=None)
     began = asyncio.get_running_loop().time()
-    with pytest.raises(Refusal, match="ComputeDomain elsewhere/dom .* is in another namespace") as caught:
+    with pytest.raises(Refusal, match=r"ComputeDomain elsewhere/dom .* is in another namespace") as caught:
         await bench.preparer.prepare(ref())
     assert caught.value.permanent
     assert asyncio.get_running_loop().time() == began
@@ -202,7 +202,7 @@ async def test_a_domain_that_never_frees_the_node_is_named(bench: Bench) -> None
     bench.api.add(a_claim(1), a_claim(2, domain=OTHER))
     bench.join(DOMAIN)
     await bench.preparer.prepare(ref(1))
-    with pytest.raises(Refusal, match=f"still holds a channel of domain {DOMAIN} .claim team/worker-1"):
+    with pytest.raises(Refusal, match=rf"still holds a channel of domain {DOMAIN} \(claim team/worker-1"):
         await bench.preparer.prepare(ref(2))
 
 
@@ -411,7 +411,7 @@ async def test_a_cdi_folder_that_cannot_be_written_is_named(bench: Bench) -> Non
     bench.join()
     bench.settings.cdi_root.rmdir()
     bench.settings.cdi_root.write_text("a file")
-    with pytest.raises(Refusal, match="CDI spec .* cannot be written"):
+    with pytest.raises(Refusal, match=r"CDI spec .* cannot be written"):
         await bench.preparer.prepare(ref())
 
 

@@ -147,8 +147,10 @@ class Node(RuleBasedStateMachine):
         shutil.rmtree(self.root)
 
 
-class TestNode(Node.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+TestNode = Node.TestCase
+TestNode.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @pytest.mark.looptime
