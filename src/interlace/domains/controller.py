@@ -103,7 +103,7 @@ async def _lead(
         touches.add(_Target(namespace=pod.namespace, name=pod.name, uid=pod.uid))
 
     sources = Sources(client, namespace=settings.namespace, changed=queue.add, touch=touch, metrics=runtime)
-    reconciler = Reconciler(client, sources=sources, settings=settings, recorder=recorder, metrics=metrics)
+    reconciler = Reconciler(client, sources=sources, settings=settings, recorder=recorder, metrics=metrics, touch=touch)
 
     async def touch_pod(target: _Target) -> None:
         patch = {"metadata": {"uid": target.uid, "annotations": {RETRY_ANNOTATION: datetime.now(UTC).isoformat()}}}

@@ -37,6 +37,7 @@ class WaitReason(StrEnum):
     HOST = "NoImexHost"
     CLIQUE_FULL = "CliqueFull"
     CLIQUE = "WaitingForClique"
+    PREPARE = "WaitingForPrepare"
     IMEX = "WaitingForImex"
 
     @property

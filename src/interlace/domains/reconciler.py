@@ -29,6 +29,7 @@ from interlace.domains.membership import Membership, membership, pods_of
 from interlace.domains.metrics import Metrics
 from interlace.domains.places import Place
 from interlace.domains.reasons import DomainReason, WaitReason
+from interlace.domains.retry import Silence
 from interlace.domains.settings import ControllerSettings
 from interlace.domains.sources import Sources
 from interlace.domains.template import template
@@ -49,6 +50,7 @@ class Memo(msgspec.Struct):
     """What is remembered of a domain between passes; losing it costs at most one extra write or event."""
 
     patience: Patience = msgspec.field(default_factory=Patience)
+    silence: Silence = msgspec.field(default_factory=Silence)
     pending: debounce.Pending | None = None
     status_at: float | None = None
     refused: Condition | None = None
@@ -68,6 +70,7 @@ class Reconciler:
         settings: ControllerSettings,
         recorder: Recorder,
         metrics: Metrics,
+        touch: Callable[[ObjectReference], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
@@ -75,6 +78,7 @@ class Reconciler:
         self._settings = settings
         self._recorder = recorder
         self._metrics = metrics
+        self._touch = touch
         self._clock = clock
         self._memos: dict[str, Memo] = {}
 
@@ -102,24 +106,21 @@ class Reconciler:
 
     async def _keep(self, domain: ComputeDomain, memo: Memo) -> float | None:
         uid = domain.metadata.uid
-        again: list[float | None] = []
         if domain.spec is None:
             template_state = conditions.template_ready(DomainReason.NO_SPEC, name="", namespace="")
         else:
             if FINALIZER not in domain.metadata.finalizers:
                 domain = await self._set_finalizers(domain, [*domain.metadata.finalizers, FINALIZER])
             template_state = await self._keep_template(domain, memo)
-            if memo.refused is not None:
-                again.append(memo.refused_until - self._clock())
         claims = membership(self._sources.claims_of(uid), namespace=domain.metadata.namespace)
         places = {node: self._sources.place(node) for node in claims.members}
         plan = cliques.plan(
             claims.members, places=places, current=self._cliques_of(uid), slots=self._settings.max_nodes
         )
-        again.append(await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo))
-        again.append(await self._keep_status(domain, claims, plan, places, template_state, memo))
-        times = [seconds for seconds in again if seconds is not None]
-        return max(0.0, min(times)) if times else None
+        next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
+        next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
+        next_template = None if memo.refused is None else memo.refused_until - self._clock()
+        return _soonest(next_map, next_status, next_template)
 
     def _cliques_of(self, uid: str) -> dict[str, ComputeDomainClique]:
         return {cliques.clique_id(clique): clique for clique in self._sources.cliques_of(uid)}
@@ -251,7 +252,7 @@ class Reconciler:
             places=places,
         )
         memo.waits = waits(claims, plan=plan, nodes=nodes, domain=f"{meta.namespace}/{meta.name}")
-        self._tell_pods(memo, now=now)
+        next_told = self._tell_pods(memo, now=now)
         if memo.waits and memo.forming_since is None:
             memo.forming_since = now
         before = domain.status or ComputeDomainStatus()
@@ -267,11 +268,10 @@ class Reconciler:
             ready_nodes=status.ready_of(nodes),
             conditions=conditions.stamp(found, before=before.conditions, generation=meta.generation, now=_timestamp()),
         )
-        next_told = memo.patience.next_in(now=now)
         if wanted == domain.status:
             return next_told
         if (due := debounce.status_due_in(written_at=memo.status_at, now=now)) > 0:
-            return due if next_told is None else min(due, next_told)
+            return _soonest(due, next_told)
         await self._write_status(domain, wanted)
         memo.status_at = self._clock()
         for event in announce.announcements(domain.status, wanted):
@@ -298,10 +298,16 @@ class Reconciler:
         await self._sources.domains.reached(written.metadata.resource_version)
         self._metrics.status_writes.inc()
 
-    def _tell_pods(self, memo: Memo, *, now: float) -> None:
-        for wait in memo.patience.due(memo.waits, now=now):
+    def _tell_pods(self, memo: Memo, *, now: float) -> float | None:
+        """Tell Pods what they wait for and touch those that nobody prepares; seconds until there is more to do."""
+        with_pods = [wait for wait in memo.waits if pods_of(wait.claim)]  # a claim without one has nobody to tell yet
+        for wait in memo.patience.due(with_pods, now=now):
             for pod in pods_of(wait.claim):
                 self._recorder.event(pod, reason=str(wait.reason), message=wait.message, warning=True)
+        silent = [wait.claim for wait in memo.waits if wait.reason is WaitReason.PREPARE]
+        for pod in memo.silence.due(silent, now=now):
+            self._touch(pod)
+        return _soonest(memo.patience.next_in(now=now), memo.silence.next_in(now=now))
 
     async def _tear_down(self, domain: ComputeDomain) -> None:
         await self._sweep(domain.metadata.uid)
@@ -324,6 +330,12 @@ def _reference(domain: ComputeDomain) -> ObjectReference:
     return ObjectReference(
         api_version=resource.api_version, kind=resource.kind, namespace=meta.namespace, name=meta.name, uid=meta.uid
     )
+
+
+def _soonest(*times: float | None) -> float | None:
+    """The least of those that are not None, at least 0."""
+    known = [seconds for seconds in times if seconds is not None]
+    return max(0.0, min(known)) if known else None
 
 
 def _timestamp() -> str:

@@ -80,8 +80,11 @@ def _on_node(claim: ResourceClaim, *, plan: Plan, written: bool) -> tuple[WaitRe
     if not written:
         return WaitReason.CLIQUE, f"Node {node} is not in the IMEX node map of the domain yet."
     condition = condition_of(claim, READY)
-    if condition is None or condition.status == "True":
-        return WaitReason.IMEX, f"IMEX on node {node} has not reported that it is ready."
+    if condition is None:
+        return WaitReason.PREPARE, (
+            f"Node {node} is in the domain, but its agent has not reported on ResourceClaim {_path(claim)}: kubelet "
+            "has not called it yet, or the interlace-agent Pod of that node does not run."
+        )
     return WaitReason.IMEX, f"IMEX on node {node} is not ready ({condition.reason}): {condition.message}".rstrip(": ")
 
 

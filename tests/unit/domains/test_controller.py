@@ -26,7 +26,7 @@ from interlace.api.computedomain import (
 from interlace.api.core import Event, Pod
 from interlace.api.crd import crds
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from interlace.domains import waiting
+from interlace.domains import retry, waiting
 from interlace.domains.controller import serve
 from interlace.domains.retry import RETRY_ANNOTATION, WAITING_FOR_KUBELET
 from interlace.domains.settings import ControllerSettings
@@ -96,6 +96,15 @@ class Team:
     async def allocate(self, name: str, *, node: str) -> None:
         result = {"request": "channel", "driver": DRIVER, "pool": node, "device": "channel-0"}
         await self._claim_status(name, {"allocation": {"devices": {"results": [result]}}})
+
+    async def create_pod(self, name: str) -> Pod:
+        containers = [{"name": "c", "image": "docker.io/library/busybox:1.37"}]
+        body = {"metadata": {"name": name}, "spec": {"containers": containers}}
+        return await self.client.create(Pod, body, namespace=self.namespace)
+
+    async def reserve(self, name: str, *, pod: Pod) -> None:
+        consumer = {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+        await self._claim_status(name, {"reservedFor": [consumer]})
 
     async def report(
         self, name: str, *, node: str, status: str = "True", reason: str = "Prepared", message: str = ""
@@ -497,6 +506,8 @@ async def test_a_pod_that_has_waited_is_told_what_for_and_the_domain_says_it_too
         await team.allocate("lost", node="node-without-anything")
         await equal(lambda: team.condition("Ready"), ("False", "NoAgent"))
         await add_node(desk.client, "node-without-anything", address="10.201.0.1")
+        await equal(lambda: team.condition("Ready"), ("False", "WaitingForPrepare"))
+        await team.report("lost", node="node-without-anything", status="False", reason="ImexStarting")
         await equal(lambda: team.condition("Ready"), ("False", "WaitingForImex"))
         await until(lambda: _told(team, "lost", ("Warning", "WaitingForImex")), what="an event")
 
@@ -518,22 +529,30 @@ async def test_a_pod_whose_next_prepare_will_succeed_is_touched(desk: Desk) -> N
     (name,) = await desk.nodes(1)
     async with desk.controller():
         domain = await team.create_domain()
-        pod = await desk.client.create(
-            Pod,
-            {"metadata": {"name": "late"}, "spec": {"containers": [{"name": "c", "image": "docker.io/library/c:1"}]}},
-            namespace=team.namespace,
-        )
+        pod = await team.create_pod("late")
         await team.add_claim("late", uid=domain.metadata.uid, node=name)
-        consumer = {"resource": "pods", "name": "late", "uid": pod.metadata.uid}
-        await team._claim_status("late", {"reservedFor": [consumer]})
+        await team.reserve("late", pod=pod)
         await team.report("late", node=name, status="False", reason="ImexStarting")
-        await team.report("late", node=name, status="True", reason=WAITING_FOR_KUBELET)
+        await team.report("late", node=name, status="False", reason=WAITING_FOR_KUBELET)
+        await until(lambda: _touched(team, "late"), what="the annotation")
 
-        async def touched() -> bool:
-            found = await desk.client.get(Pod, "late", namespace=team.namespace)
-            return RETRY_ANNOTATION in found.metadata.annotations
 
-        await until(touched, what="the annotation")
+async def test_a_pod_whose_agent_was_not_there_is_touched_until_it_reports(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "SILENCE", 0.2)
+    team = await desk.team()
+    (name,) = await desk.nodes(1)
+    async with desk.controller():
+        domain = await team.create_domain()
+        pod = await team.create_pod("lonely")
+        await team.add_claim("lonely", uid=domain.metadata.uid, node=name)
+        await team.reserve("lonely", pod=pod)
+        await until(lambda: _touched(team, "lonely"), what="the annotation")
+
+
+async def _touched(team: Team, pod: str) -> bool:
+    return RETRY_ANNOTATION in (await team.client.get(Pod, pod, namespace=team.namespace)).metadata.annotations
 
 
 async def test_the_next_leader_goes_on_where_the_last_one_stopped_and_repeats_nothing(desk: Desk) -> None:

@@ -48,7 +48,8 @@ def test_each_wait_names_what_is_missing(one: ResourceClaim, plan: Any, reason: 
 def test_a_pod_on_a_member_node_waits_for_imex_with_the_agents_words() -> None:
     rows = [("n1", 0, "10.0.0.1")]
     (silent,) = waiting(claim("a", node="n1"), rows=rows)
-    assert silent.message == "IMEX on node n1 has not reported that it is ready."
+    assert silent.reason is WaitReason.PREPARE
+    assert "its agent has not reported on ResourceClaim team/a" in silent.message
     failing = claim("a", node="n1", conditions=[said("False", reason="CrashLoop", message="it ended 5 times.")])
     (told,) = waiting(failing, rows=rows)
     assert told.reason is WaitReason.IMEX
