@@ -39,6 +39,10 @@ class Cause(msgspec.Struct, frozen=True):
         return {"reason": self.reason, "message": self.message, "field": self.field}
 
 
+class InOrder(dict[str, Any]):
+    """A value that the server holds as a struct: shown in the order of its fields, where maps are sorted."""
+
+
 def quote(text: str) -> str:
     """A string in double quotes, as the server prints it."""
     return json.dumps(text, ensure_ascii=False)
@@ -48,7 +52,8 @@ def show(value: Any) -> str:
     """A refused value as the server prints it: strings quoted, the rest as compact JSON."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    ordered = isinstance(value, InOrder)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=not ordered)
 
 
 def _with_value(head: str, value: Any, detail: str) -> str:

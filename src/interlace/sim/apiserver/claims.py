@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from interlace.sim.apiserver.auth import UserInfo
-from interlace.sim.apiserver.cause import Cause, duplicate, forbidden, invalid, required, too_many
+from interlace.sim.apiserver.cause import Cause, InOrder, duplicate, forbidden, invalid, required, too_many
 from interlace.sim.apiserver.formats import condition_findings, driver_name, label_name, pool_name
 from interlace.sim.apiserver.raw import same
 from interlace.sim.apiserver.rbac import Request, forbidden_message
@@ -192,7 +192,7 @@ def _reservation_findings(status: Mapping[str, Any], before: Mapping[str, Any], 
 
 
 def _repeated(path: str, keys: Iterable[Any]) -> Iterator[Cause]:
-    seen: list[dict[str, str]] = []
+    seen: list[Any] = []
     for index, key in enumerate(keys):
         if key in seen:
             yield duplicate(f"{path}[{index}]", key)
@@ -208,18 +208,16 @@ def _device_findings(status: Mapping[str, Any]) -> Iterator[Cause]:
         yield from pool_name(device.get("pool", ""), f"{path}.pool")
         yield from label_name(device.get("device", ""), f"{path}.device")
         if _device_key(device) not in allocated:
-            shown = {"Driver": device.get("driver", ""), "Pool": device.get("pool", ""), "Device": device.get("device")}
-            yield invalid(
-                path, shown | {"ShareID": device.get("shareID", "")}, "must be an allocated device in the claim"
-            )
+            yield invalid(path, _shown(device), "must be an allocated device in the claim")
         conditions = device.get("conditions") or ()
         if len(conditions) > _MAX_CONDITIONS:
             yield too_many(f"{path}.conditions", len(conditions), _MAX_CONDITIONS)
         yield from condition_findings(conditions, f"{path}.conditions")
         if device.get("data") is not None:
             yield from raw_findings(device["data"], f"{path}.data", _MAX_DATA)
-    yield from _repeated("status.devices", [_shown_key(d) for d in devices])
+    yield from _repeated("status.devices", [_shown(d) for d in devices])
 
 
-def _shown_key(device: Mapping[str, Any]) -> dict[str, str]:
-    return {k: str(device[k]) for k in ("driver", "pool", "device", "shareID") if device.get(k) is not None}
+def _shown(device: Mapping[str, Any]) -> InOrder:
+    fields = (("Driver", "driver"), ("Pool", "pool"), ("Device", "device"), ("ShareID", "shareID"))
+    return InOrder({name: device.get(key) or "" for name, key in fields})

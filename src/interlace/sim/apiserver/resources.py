@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from interlace.sim.apiserver.cause import (
     Cause,
+    InOrder,
     duplicate,
     forbidden,
     invalid,
@@ -44,7 +45,17 @@ _MAX_DEVICES: Final = 128
 _MAX_DEVICES_ADVANCED: Final = 64
 _MAX_ATTRIBUTES: Final = 32
 _MAX_TEXT: Final = 64
-_VALUES: Final = ("bool", "int", "string", "version")
+_FIELDS: Final = {
+    "int": "IntValue",
+    "bool": "BoolValue",
+    "string": "StringValue",
+    "version": "VersionValue",
+    "ints": "IntValues",
+    "bools": "BoolValues",
+    "strings": "StringValues",
+    "versions": "VersionValues",
+}
+"""Fields of an attribute, and what the server calls them where it shows one."""
 _ONE_OF_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is required"
 _NOT_A_REQUEST: Final = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
@@ -242,7 +253,7 @@ def _slice_spec(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> It
     yield from _too_many(devices, "spec.devices", _MAX_DEVICES_ADVANCED if advanced else _MAX_DEVICES)
     for index, device in enumerate(devices):
         yield from _device(device, f"spec.devices[{index}]")
-    yield from _unique(devices, "name", "spec.devices", whole=False)
+    yield from _unique(devices, "name", "spec.devices")
 
 
 def _slice_place(spec: Mapping[str, Any]) -> Iterator[Cause]:
@@ -288,7 +299,7 @@ def _device(device: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _attribute(attribute: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    present = [v for v in _VALUES if attribute.get(v) is not None]
+    present = [v for v in _FIELDS if attribute.get(v) is not None]
     for field in ("string", "version"):
         text = attribute.get(field)
         if text is None:
@@ -298,7 +309,8 @@ def _attribute(attribute: Mapping[str, Any], path: str) -> Iterator[Cause]:
         if len(text) > _MAX_TEXT:
             yield too_long(f"{path}.{field}", _MAX_TEXT)
     if len(present) != 1:
-        yield invalid(path, dict(attribute) if present else "", "exactly one value must be specified")
+        shown = InOrder({_FIELDS[v]: attribute.get(v) for v in _FIELDS}) if present else ""
+        yield invalid(path, shown, "exactly one value must be specified")
 
 
 def _too_many(items: Any, path: str, limit: int) -> Iterator[Cause]:
@@ -306,11 +318,10 @@ def _too_many(items: Any, path: str, limit: int) -> Iterator[Cause]:
         yield too_many(path, len(items), limit)
 
 
-def _unique(items: Iterable[Mapping[str, Any]], key: str, path: str, *, whole: bool = True) -> Iterator[Cause]:
-    """``whole``: name the key as an object, as list maps do."""
+def _unique(items: Iterable[Mapping[str, Any]], key: str, path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, item in enumerate(items):
         value = item.get(key, "")
         if value in seen:
-            yield duplicate(f"{path}[{index}]", {key: value} if whole else value)
+            yield duplicate(f"{path}[{index}]", value)
         seen.add(value)
