@@ -72,7 +72,6 @@ def make_claim(pod: Pod, entry: str, template: ResourceClaimTemplate) -> dict[st
                 "name": pod.metadata.name,
                 "uid": pod.metadata.uid,
                 "controller": True,
-                "blockOwnerDeletion": True,
             }
         ],
     }

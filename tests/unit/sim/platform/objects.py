@@ -48,10 +48,11 @@ def pod(name: str = "a", **fields: Any) -> Pod:
 def node(name: str = "n", *, labels: Mapping[str, str] | None = None, **fields: Any) -> Node:
     """A node with room for 110 pods and 4 GPUs, unless ``allocatable`` says otherwise."""
     allocatable = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "4", **fields.pop("allocatable", {})}
+    marks = {"kubernetes.io/hostname": name} if labels is None else dict(labels)
     conditions = fields.pop("conditions", [{"type": "Ready", "status": "True"}])
     return msgspec.convert(
         {
-            "metadata": {"name": name, "uid": f"uid-{name}", "labels": dict(labels or {}), "resourceVersion": "1"},
+            "metadata": {"name": name, "uid": f"uid-{name}", "labels": marks, "resourceVersion": "1"},
             "spec": fields,
             "status": {"allocatable": allocatable, "conditions": conditions},
         },

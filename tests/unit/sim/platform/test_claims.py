@@ -61,7 +61,6 @@ def test_a_claim_is_made_with_the_templates_bytes_and_metadata() -> None:
                 "name": "p",
                 "uid": "uid-p",
                 "controller": True,
-                "blockOwnerDeletion": True,
             }
         ],
     }

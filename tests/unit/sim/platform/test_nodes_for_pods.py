@@ -212,6 +212,11 @@ def test_pods_of_one_controller_are_siblings_and_others_are_not() -> None:
     assert spreading.siblings(info(), place) == 0
 
 
+def test_nodes_without_a_host_name_label_are_not_spread_over() -> None:
+    place = world(node("a", labels={}), pod("p", node="a", owner="rs1")).nodes[0]
+    assert spreading.siblings(info(owner="rs1"), place) == 0
+
+
 def test_a_spread_constraint_bounds_the_skew() -> None:
     constraint = {
         "maxSkew": 1,

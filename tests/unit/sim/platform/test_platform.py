@@ -9,13 +9,13 @@ import msgspec
 from interlace.api.core import Event
 from interlace.api.meta import Resource
 from interlace.kube.untyped import untyped
-from interlace.sim.apiserver import errors
+from interlace.sim.apiserver import ApiServer, errors
 from interlace.sim.platform.devicekinds import Allocation, ResourceClaim, ResourceClaimSpec
 from interlace.sim.platform.kinds import Namespace, Node, Pod, ServiceAccount
 from interlace.sim.platform.scheduling.consumption import FINALIZER
 from interlace.sim.platform.workloadkinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from tests.unit.sim.platform.objects import allocation, request
-from tests.unit.sim.platform.world import CLIQUE, World, pod_spec, workload, world
+from tests.unit.sim.platform.world import CLIQUE, World, inhabit, pod_spec, stand_ins, workload, world
 from tests.waiting import eventually
 
 ConfigMap = untyped(Resource("", "v1", "configmaps", "ConfigMap", True))
@@ -33,13 +33,13 @@ async def scale(cluster: World, replicas: int) -> None:
     await cluster.client.merge_patch(Deployment, "w", {"spec": {"replicas": replicas}}, namespace="default")
 
 
-async def unscheduled(cluster: World) -> tuple[str, str] | None:
-    """Reason and message of a pod that was not placed."""
+async def unscheduled(cluster: World) -> tuple[str, str]:
+    """Reason and message of a pod that was not placed; AssertionError while there is none."""
     for pod in await cluster.pods():
         for condition in pod.status.conditions:
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 return (condition["reason"], condition["message"])
-    return None
+    raise AssertionError("no pod was refused")
 
 
 async def nothing_left(cluster: World) -> bool:
@@ -107,9 +107,7 @@ async def test_a_pod_too_many_says_why_and_starts_when_a_device_is_free(tmp_path
 async def test_pods_wait_for_a_template_that_comes_later(tmp_path: Path) -> None:
     async with world(tmp_path, nodes=1) as cluster:
         await deploy(cluster, 1)
-        found = await eventually(lambda: unscheduled(cluster), within=10)
-        assert found is not None
-        reason, message = found
+        reason, message = await eventually(lambda: unscheduled(cluster), within=10)
         assert reason == "Unschedulable"
         assert "to be created" in message
         events = await eventually(lambda: cluster.events("FailedResourceClaimCreation"), within=10)
@@ -122,17 +120,15 @@ async def test_a_selector_that_fails_on_one_slice_stops_scheduling_with_its_erro
     async with world(tmp_path, nodes=1) as cluster:
         await cluster.add_template(selector="device.attributes['compute-domain.nvidia.com'].gone == ''")
         await deploy(cluster, 1)
-        found = await eventually(lambda: unscheduled(cluster), within=10)
-        assert found is not None
-        reason, message = found
+        reason, message = await eventually(lambda: unscheduled(cluster), within=10)
         assert reason == "SchedulerError"
         assert "no such key: gone" in message
 
 
 async def test_writes_that_the_server_refuses_are_made_again(tmp_path: Path) -> None:
-    async with world(tmp_path, nodes=3) as cluster:
+    async with ApiServer(state_dir=tmp_path) as server, stand_ins(server), inhabit(server, nodes=3) as cluster:
         await cluster.add_template()
-        cluster.server.faults.refuse(5, lambda: errors.internal("try later"), resource="resourceclaims")
+        server.faults.refuse(5, lambda: errors.internal("try later"), resource="resourceclaims")
         await deploy(cluster, 3)
         pods = await cluster.running(3)
         assert len({pod.spec.node_name for pod in pods}) == 3

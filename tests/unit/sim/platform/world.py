@@ -15,6 +15,7 @@ from interlace.kube.errors import Conflict, NotFound
 from interlace.kube.informer import Informer
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.apiserver import ApiServer
+from interlace.sim.plane import Plane
 from interlace.sim.platform.conditions import timestamp, with_condition
 from interlace.sim.platform.devicekinds import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from interlace.sim.platform.kinds import Node, Pod
@@ -108,16 +109,17 @@ class Kubelets:
 class World:
     """What a test does and sees."""
 
-    def __init__(self, server: ApiServer, client: Client, kubelets: Kubelets) -> None:
+    def __init__(self, server: Plane, client: Client, kubelets: Kubelets) -> None:
         self.server = server
         self.client = client
         self.kubelets = kubelets
+        self.namespace = "default"
 
     async def add_node(self, name: str, *, devices: Iterable[Mapping[str, Any]] | None = None) -> None:
         """A ready node of 4 GPUs with a slice of one channel."""
         resources = {"cpu": "144", "memory": "800Gi", "pods": "110", "nvidia.com/gpu": "4"}
         body = {
-            "metadata": {"name": name, "labels": {CLIQUE: "c.0"}},
+            "metadata": {"name": name, "labels": {CLIQUE: "c.0", "kubernetes.io/hostname": name}},
             "status": {
                 "allocatable": resources,
                 "capacity": resources,
@@ -149,10 +151,10 @@ class World:
             "metadata": {"name": "rct"},
             "spec": {"metadata": {"labels": {"domain": "abc"}}, "spec": {"devices": devices}},
         }
-        await self.client.create(ResourceClaimTemplate, body, namespace="default")
+        await self.client.create(ResourceClaimTemplate, body, namespace=self.namespace)
 
-    async def pods(self, selector: str = "job=x", *, namespace: str = "default") -> list[Pod]:
-        return (await self.client.list(Pod, namespace=namespace, labels=selector)).items
+    async def pods(self, selector: str = "job=x", *, namespace: str | None = None) -> list[Pod]:
+        return (await self.client.list(Pod, namespace=namespace or self.namespace, labels=selector)).items
 
     async def running(self, count: int, selector: str = "job=x", *, within: float = 20) -> list[Pod]:
         """Exactly so many pods, all ready, once that is so."""
@@ -166,7 +168,7 @@ class World:
         return found
 
     async def claims(self) -> list[ResourceClaim]:
-        return (await self.client.list(ResourceClaim, namespace="default")).items
+        return (await self.client.list(ResourceClaim, namespace=self.namespace)).items
 
     async def events(self, reason: str) -> list[Event]:
         return [event for event in (await self.client.list(Event)).items if event.reason == reason]
@@ -196,20 +198,12 @@ def workload(
 
 
 @asynccontextmanager
-async def world(
-    folder: Path, *, nodes: int = 3, node_grace: float = 30.0, toleration: float = 1.0
-) -> AsyncIterator[World]:
-    """A running cluster; everything has ended when the context has."""
-    async with (
-        ApiServer(state_dir=folder) as server,
-        Client(server.credentials("admin", groups=["system:masters"]), user_agent="test", qps=0) as client,
-        asyncio.TaskGroup() as tasks,
-    ):
+async def inhabit(server: Plane, *, nodes: int) -> AsyncIterator[World]:
+    """Nodes with kubelets and a device class on a control plane whose scheduler and controllers somebody else runs."""
+    credentials = server.credentials("admin", groups=["system:masters"])
+    async with Client(credentials, user_agent="test", qps=0) as client, asyncio.TaskGroup() as tasks:
         kubelets = Kubelets(client)
-        running = [
-            tasks.create_task(run_platform(server, node_grace=node_grace, toleration=toleration)),
-            tasks.create_task(kubelets.run()),
-        ]
+        running = tasks.create_task(kubelets.run())
         made = World(server, client, kubelets)
         await made.add_class()
         for number in range(nodes):
@@ -217,5 +211,28 @@ async def world(
         try:
             yield made
         finally:
-            for task in running:
-                task.cancel()
+            running.cancel()
+
+
+@asynccontextmanager
+async def stand_ins(server: Plane, *, node_grace: float = 30.0, toleration: float = 1.0) -> AsyncIterator[None]:
+    """The simulated scheduler and controllers."""
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(run_platform(server, node_grace=node_grace, toleration=toleration))
+        try:
+            yield
+        finally:
+            running.cancel()
+
+
+@asynccontextmanager
+async def world(
+    folder: Path, *, nodes: int = 3, node_grace: float = 30.0, toleration: float = 1.0
+) -> AsyncIterator[World]:
+    """A running simulated cluster; everything has ended when the context has."""
+    async with (
+        ApiServer(state_dir=folder) as server,
+        stand_ins(server, node_grace=node_grace, toleration=toleration),
+        inhabit(server, nodes=nodes) as made,
+    ):
+        yield made

@@ -10,10 +10,17 @@ from interlace.sim.platform.scheduling.placement import wants
 from interlace.sim.platform.scheduling.snapshot import NodeInfo, PodInfo, Snapshot
 from interlace.sim.platform.selectors import selects
 
+_HOST_NAME = "kubernetes.io/hostname"
+
 
 def siblings(pod: PodInfo, node: NodeInfo) -> int:
-    """Pods of the same controller on the node; fewer is better."""
-    return sum(1 for other in node.pods if other.owner == pod.owner) if pod.owner else 0
+    """Pods of the same controller on the node; fewer is better.
+
+    A node without a host name label is not spread over, as with the default constraints of the real scheduler.
+    """
+    if not pod.owner or _HOST_NAME not in node.labels:
+        return 0
+    return sum(1 for other in node.pods if other.owner == pod.owner)
 
 
 def census(pod: PodInfo, snapshot: Snapshot) -> dict[int, Mapping[str, int]]:
