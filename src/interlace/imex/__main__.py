@@ -18,7 +18,7 @@ import asyncio  # noqa: E402
 import contextlib  # noqa: E402
 import signal  # noqa: E402
 
-from interlace.imex.host import HostError, HostSettings, serve  # noqa: E402
+from interlace.imex.host import HostError, HostSettings, SettingsError, serve  # noqa: E402
 
 
 async def run(settings: HostSettings) -> None:
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         settings = HostSettings.parse(argv, os.environ)
-    except HostError as error:
+    except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     try:

@@ -29,12 +29,18 @@ MAX_AGENTS = 16
 MAX_UNSENT = 1 << 20
 """Bytes that may wait for an agent that does not read, before it is dropped."""
 CHUNK = 1 << 16
+RESUME_PATIENCE = 60.0
+"""Seconds that an agent waits for the first state while old processes are taken up or ended."""
 
 log = logging.getLogger(__name__)
 
 
 class HostError(Exception):
-    """imex-host cannot start or was told something impossible; one sentence that says what and why."""
+    """imex-host cannot serve; one sentence that says what and why."""
+
+
+class SettingsError(ValueError):
+    """imex-host was told something impossible; one sentence that names the flag or variable."""
 
 
 class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +61,7 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     def parse(cls, argv: Sequence[str], env: Mapping[str, str]) -> HostSettings:
         """Settings from flags (``--name value`` or ``--name=value``), else from the environment, else defaults.
 
-        Raises `HostError` for a flag that is not known, a value that is missing or one that cannot be.
+        Raises `SettingsError` for a flag that is not known, a value that is missing or one that cannot be.
         """
         given = _flags(argv)
         values: dict[str, Any] = {}
@@ -84,10 +90,10 @@ def _flags(argv: Sequence[str]) -> dict[str, str]:
         word = words.pop(0)
         flag, separator, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or flag not in known:
-            raise HostError(f"imex-host: unknown argument {word!r}; known are --{', --'.join(sorted(known))}")
+            raise SettingsError(f"imex-host: unknown argument {word!r}; known are --{', --'.join(sorted(known))}")
         if not separator:
             if not words:
-                raise HostError(f"imex-host: flag --{flag} needs a value")
+                raise SettingsError(f"imex-host: flag --{flag} needs a value")
             value = words.pop(0)
         given[flag] = value
     return given
@@ -97,15 +103,15 @@ def _value(field: str, text: str, source: str) -> object:
     if field == "http_port":
         if text.isascii() and text.removeprefix("-").isdigit() and -1 <= int(text) <= 65535:
             return int(text)
-        raise HostError(f"imex-host: {source} is {text!r}, must be a port number, 0 or -1")
+        raise SettingsError(f"imex-host: {source} is {text!r}, must be a port number, 0 or -1")
     if field == "address":
         try:
             return str(ipaddress.ip_address(text))
         except ValueError as error:
-            raise HostError(f"imex-host: {source} is {text!r}, must be an IP address") from error
+            raise SettingsError(f"imex-host: {source} is {text!r}, must be an IP address") from error
     path = Path(text)
     if not path.is_absolute():
-        raise HostError(f"imex-host: {source} is {text!r}, must be an absolute path")
+        raise SettingsError(f"imex-host: {source} is {text!r}, must be an absolute path")
     return path
 
 
@@ -144,6 +150,11 @@ class Agents:
         for writer in list(self._writers):
             self._send(writer, line)
 
+    def close(self) -> None:
+        """End all connections, as the end of the process would."""
+        for writer in list(self._writers):
+            writer.transport.abort()
+
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, until it ends."""
         try:
@@ -151,6 +162,8 @@ class Agents:
                 self._send(writer, encode(Refusal(message=f"{MAX_AGENTS} agents are connected already")))
                 return
             self._writers.add(writer)
+            async with asyncio.timeout(RESUME_PATIENCE):
+                await self._runner.resumed.wait()
             self._send(writer, encode(self._runner.state))
             lines = Lines()
             while data := await reader.read(CHUNK):
@@ -159,7 +172,7 @@ class Agents:
                     if refusal is not None:
                         log.warning("agent refused: %s", refusal)
                         self._send(writer, encode(Refusal(message=refusal)))
-        except OSError as error:
+        except (OSError, TimeoutError) as error:
             log.debug("agent lost: %s", error)
         finally:
             self._writers.discard(writer)
@@ -263,6 +276,7 @@ async def serve(settings: HostSettings) -> None:
                 await runner.run()
         finally:
             server.close()
+            agents.close()
             settings.socket.unlink(missing_ok=True)
 
 

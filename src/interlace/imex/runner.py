@@ -97,6 +97,8 @@ class Runner:
         self._child: _Child | None = None
         self._group: asyncio.TaskGroup | None = None
         self._started_at = 0.0
+        self.resumed = asyncio.Event()
+        """Set once the state is that of what the last imex-host left behind."""
         self.start_seconds = 0.0
         """Seconds from the last start to READY."""
         self.reloads = 0
@@ -122,6 +124,7 @@ class Runner:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 await self._resume()
+                self.resumed.set()
                 group.create_task(self._follow_log())
                 group.create_task(self._watch_health())
                 while True:
@@ -283,8 +286,11 @@ class Runner:
         self._record = record = store.load(self._record_path)
         running, child = record.running, None
         handle = process.adopt(running.identity) if running is not None else None
+        folder = self._folder(running.order) if running is not None else self._places.run_dir
+        if handle is not None and not (folder / "imex.cfg").exists():
+            handle.close()
+            handle = None
         if running is not None and handle is not None:
-            folder = self._folder(running.order)
             tail = Tail(folder / "imex.log", sink=child_log.info, from_end=True)
             env = process.environment(self._places.driver_root, self._places.run_dir)
             child = _Child(handle=handle, tail=tail, folder=folder, env=env, identity=running.identity)
@@ -370,7 +376,12 @@ class Runner:
                 await self._changed.wait()
                 pause = 0.05
                 continue
-            pause = 0.05 if child.tail.read() else min(pause * 1.5, 1.0)
+            try:
+                pause = 0.05 if child.tail.read() else min(pause * 1.5, 1.0)
+            except OSError as error:
+                # Losing lines of the log is better than losing the process.
+                log.warning("log of nvidia-imex: %s", error)
+                pause = 1.0
             await asyncio.sleep(pause)
 
     async def _watch_health(self) -> None:

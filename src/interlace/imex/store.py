@@ -47,6 +47,9 @@ def load(path: Path) -> Record:
         data = path.read_bytes()
     except FileNotFoundError:
         return Record()
+    except OSError as error:
+        log.warning("stored order %s cannot be read: %s", path, error.strerror or error)
+        return Record()
     try:
         record = _decoder.decode(data)
         if record.version != VERSION:

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shlex
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -53,9 +54,15 @@ async def until(condition: Callable[[], bool], *, within: float = 20.0, what: st
 
 @contextlib.contextmanager
 def short_folder() -> Iterator[Path]:
-    """A folder whose path leaves room for unix sockets below it."""
+    """A folder whose path leaves room for unix sockets below it; processes that name it end with it."""
     with tempfile.TemporaryDirectory(prefix="imex") as name:
-        yield Path(name)
+        try:
+            yield Path(name)
+        finally:
+            for entry in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    if f"{name}/".encode() in (entry / "cmdline").read_bytes():
+                        os.kill(int(entry.name), signal.SIGKILL)
 
 
 @dataclass

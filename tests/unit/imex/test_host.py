@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from interlace.imex import runner as runner_module
-from interlace.imex.host import HostError, HostSettings, serve
+from interlace.imex.host import HostError, HostSettings, SettingsError, serve
 from interlace.imex.names import domain_hash
 from interlace.imex.order import MAX_LINE, Order, State, decode, encode
 from interlace.imex.reasons import Reason
@@ -229,6 +229,7 @@ async def test_a_host_that_is_told_to_stop_kills_a_program_that_ignores_term(mon
         made[0].task.cancel()
         await asyncio.wait([made[0].task], timeout=20)
         assert not alive(pid)
+        await until(lambda: made[0].link.state is None, what="the agent hears that the host is gone")
 
 
 async def test_a_blocked_pair_is_disconnected_within_ten_seconds_and_named_on_both_sides() -> None:
@@ -375,6 +376,19 @@ async def test_a_process_that_nothing_is_stored_about_is_ended_before_another_st
             assert (node.root / "r/order.damaged").exists()
 
 
+async def test_a_process_whose_files_were_removed_is_replaced_and_not_adopted() -> None:
+    with short_folder() as folder:
+        async with separate_node(folder) as (host, node):
+            node.link.order(make_order(0, {0: node.address}))
+            await node.until(lambda state: state.phase == "Ready", what="READY")
+            pid = node.state.pid
+            await host.end(signal.SIGKILL)
+            (node.root / f"r/{domain_hash(DOMAIN)}-0/imex.cfg").unlink()
+            await host.start()
+            await node.until(lambda state: state.phase == "Ready" and state.pid != pid, what="a fresh process")
+            assert not alive(pid)
+
+
 async def test_a_host_that_is_told_to_stop_stops_imex_and_keeps_the_order() -> None:
     with short_folder() as folder:
         async with separate_node(folder) as (host, node):
@@ -483,5 +497,5 @@ def test_settings_come_from_flags_then_environment_then_defaults() -> None:
 def test_settings_that_cannot_be_are_refused_naming_their_source(
     argv: list[str], env: dict[str, str], said: str
 ) -> None:
-    with pytest.raises(HostError, match=said):
+    with pytest.raises(SettingsError, match=said):
         HostSettings.parse(argv, env)
