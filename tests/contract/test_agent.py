@@ -220,6 +220,38 @@ async def test_a_restart_keeps_what_is_prepared_and_writes_nothing_again(world: 
     assert not [r for r in world.requests()[before:] if r.verb in {"patch", "update", "create"}]
 
 
+async def test_a_prepare_that_a_restart_cut_off_is_asked_for_again(world: World, plane: Plane) -> None:
+    domain = new_domain()
+    claim = await world.claim(domain)
+    world.host.prompt = False
+
+    async def cut_off() -> None:
+        with pytest.raises(PluginError):
+            await world.prepare(claim)
+
+    async with asyncio.TaskGroup() as group:
+        async with world.agent():
+            await world.join(domain)
+            group.create_task(cut_off())
+            await eventually(lambda: world.host.heard, within=WITHIN)
+            path = world.settings.home / "checkpoint.json"
+            await eventually(lambda: path.exists() and claim.uid in path.read_text(), within=WITHIN)
+    await eventually(lambda: not world.kubelet.names(), within=WITHIN)
+    world.host.prompt = True
+    async with world.agent():
+
+        async def asked() -> bool:
+            return (await world.conditions(claim)).get("Ready") == ("False", "WaitingForKubelet")
+
+        await eventually(asked, within=WITHIN)
+        assert await world.prepare(claim)
+
+        async def told() -> bool:
+            return (await world.conditions(claim)).get("Ready") == ("True", "Prepared")
+
+        await eventually(told, within=WITHIN)
+
+
 async def test_a_claim_that_went_while_the_agent_was_down_is_unprepared(world: World, plane: Plane) -> None:
     domain = new_domain()
     claim = await world.claim(domain)

@@ -98,6 +98,17 @@ class Preparer:
             await self._checkpoint.drop(ref.uid)
             self._state.poke()
 
+    def resume(self, ref: ClaimRef, claim: ResourceClaim) -> None:
+        """A Prepare of an earlier run of the agent ended half-way: when it would succeed, say so."""
+        if ref.uid in self._state.waiting:
+            return
+        try:
+            self._failed[ref.uid] = demand(ref, claim, node=self._state.node)
+        except Refusal as refusal:
+            log.info("a claim that was begun cannot be prepared", claim=str(ref), cause=refusal.message)
+            return
+        self._recheck()
+
     async def _prepare(self, ref: ClaimRef, why: list[Closed]) -> PreparedClaim:
         held = self._checkpoint.get(ref.uid)
         if held is not None and held.completed and self._whole(held):

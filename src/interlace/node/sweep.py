@@ -86,6 +86,8 @@ class Sweeper:
             self._suspects.discard(uid)
             if first and held.completed:
                 self._adopt(held, claim)
+            elif first:
+                self._preparer.resume(held.claim, claim)
             return True
         # A pod deleted by force loses its claim seconds before kubelet unprepares it: between two starts one
         # look is not enough.
