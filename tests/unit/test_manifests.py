@@ -67,7 +67,7 @@ def test_what_others_need_comes_first() -> None:
     assert last_account < min(kinds.index("DaemonSet"), kinds.index("Deployment"))
 
 
-@pytest.mark.parametrize("kind, role", [("ClusterRole", "ClusterRoleBinding"), ("Role", "RoleBinding")])
+@pytest.mark.parametrize(("kind", "role"), [("ClusterRole", "ClusterRoleBinding"), ("Role", "RoleBinding")])
 @pytest.mark.parametrize("name", ["interlace-controller", "interlace-agent"])
 def test_each_role_is_bound_to_its_component_alone(kind: str, role: str, name: str) -> None:
     binding = found(role, name)
@@ -155,7 +155,7 @@ def test_the_controller_runs_without_privileges() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind, name",
+    ("kind", "name"),
     [
         ("Deployment", "interlace-controller"),
         ("DaemonSet", "interlace-agent"),

@@ -42,6 +42,8 @@ TEMPLATE_RETRY: Final = 15.0
 """Seconds until a template that was refused is tried again."""
 NOT_FOUND_RETRY: Final = 1.0
 """Seconds until a pass is tried again that missed something on the server."""
+REST: Final = 8.0
+"""Times the processor time of planning that a domain rests after a pass: a huge one must not crowd out the others."""
 
 _log = structlog.get_logger(__name__)
 
@@ -57,6 +59,7 @@ class Memo(msgspec.Struct):
     refused_until: float = 0.0
     waits: list[Wait] = []
     forming_since: float | None = None
+    rest_until: float = 0.0
 
 
 class Reconciler:
@@ -98,7 +101,10 @@ class Reconciler:
                 self._memos.pop(uid, None)
                 await self._tear_down(domain)
                 return None
-            return await self._keep(domain, self._memos.setdefault(uid, Memo()))
+            memo = self._memos.setdefault(uid, Memo())
+            if (rest := memo.rest_until - self._clock()) > 0:
+                return rest
+            return await self._keep(domain, memo)
         except NotFound as error:
             # Usually the domain itself, deleted while we passed; then the next pass has nothing to do.
             _log.info("not found", domain=uid, why=str(error))
@@ -112,11 +118,13 @@ class Reconciler:
             if FINALIZER not in domain.metadata.finalizers:
                 domain = await self._set_finalizers(domain, [*domain.metadata.finalizers, FINALIZER])
             template_state = await self._keep_template(domain, memo)
+        began = time.thread_time()
         claims = membership(self._sources.claims_of(uid), namespace=domain.metadata.namespace)
         places = {node: self._sources.place(node) for node in claims.members}
         plan = cliques.plan(
             claims.members, places=places, current=self._cliques_of(uid), slots=self._settings.max_nodes
         )
+        memo.rest_until = self._clock() + REST * (time.thread_time() - began)
         next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
         next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
         next_template = None if memo.refused is None else memo.refused_until - self._clock()

@@ -74,7 +74,7 @@ def fields(parent: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[s
         yield from fields(child.get("items", child), f"{here}[]" if "items" in child else here)
 
 
-@pytest.mark.parametrize("crd, contract", [(DOMAIN, DOMAIN_CONTRACT), (CLIQUE, CLIQUE_CONTRACT)])
+@pytest.mark.parametrize(("crd", "contract"), [(DOMAIN, DOMAIN_CONTRACT), (CLIQUE, CLIQUE_CONTRACT)])
 def test_each_field_has_the_type_default_and_bounds_of_the_existing_api(
     crd: dict[str, Any], contract: dict[str, Row]
 ) -> None:
@@ -103,7 +103,7 @@ def test_the_whole_spec_is_immutable_with_the_known_message() -> None:
 
 
 @pytest.mark.parametrize(
-    "crd, path, key",
+    ("crd", "path", "key"),
     [(DOMAIN, "status.nodes", "name"), (DOMAIN, "status.conditions", "type"), (CLIQUE, "daemons", "nodeName")],
 )
 def test_lists_are_maps_by_their_key(crd: dict[str, Any], path: str, key: str) -> None:
@@ -119,7 +119,7 @@ def test_only_computedomains_have_a_status_subresource() -> None:
 
 
 @pytest.mark.parametrize(
-    "crd, plural, singular, kind",
+    ("crd", "plural", "singular", "kind"),
     [
         (DOMAIN, "computedomains", "computedomain", "ComputeDomain"),
         (CLIQUE, "computedomaincliques", "computedomainclique", "ComputeDomainClique"),
