@@ -130,14 +130,10 @@ class Call:
         return media
 
     def delete_options(self) -> DeleteOptions:
-        """From body and query; the body counts where both say something. Raises ApiFault."""
-        body: Json = self.json() if self.body.strip() else {}
-        query = self.query
+        """From the body if there is one, else from the query; never from both. Raises ApiFault."""
+        body: Json = self.json() if self.body.strip() else self._query_options()
         preconditions = body.get("preconditions") or {}
-        grace = body.get("gracePeriodSeconds")
-        if grace is None and query.get("gracePeriodSeconds"):
-            grace = _integer(query["gracePeriodSeconds"], "gracePeriodSeconds")
-        propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or None
+        propagation = body.get("propagationPolicy") or None
         if propagation not in (None, *_POLICIES):
             listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
             why = f'Unsupported value: "{propagation}": supported values: {listed}'
@@ -145,17 +141,25 @@ class Call:
             raise errors.invalid("meta.k8s.io", "DeleteOptions", "", [found])
         if propagation is None:
             orphan = body.get("orphanDependents")
-            if orphan is None and query.get("orphanDependents"):
-                orphan = query["orphanDependents"] == "true"
             if orphan is not None:
                 propagation = "Orphan" if orphan else "Background"
         return DeleteOptions(
-            grace=grace,
+            grace=body.get("gracePeriodSeconds"),
             uid=preconditions.get("uid"),
             resource_version=preconditions.get("resourceVersion"),
             propagation=next((policy for policy in _POLICIES if policy == propagation), None),
-            dry_run=self.dry_run or body.get("dryRun") == ["All"],
+            dry_run=body.get("dryRun") == ["All"],
         )
+
+    def _query_options(self) -> Json:
+        options: Json = {"propagationPolicy": self.query.get("propagationPolicy")}
+        if self.query.get("gracePeriodSeconds"):
+            options["gracePeriodSeconds"] = self.integer("gracePeriodSeconds")
+        if self.query.get("orphanDependents"):
+            options["orphanDependents"] = self.query["orphanDependents"] == "true"
+        if self.dry_run:
+            options["dryRun"] = ["All"]
+        return options
 
     def json(self) -> Any:
         """The body as JSON. Raises ApiFault 400."""

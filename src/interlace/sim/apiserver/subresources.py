@@ -77,6 +77,8 @@ class Subresources:
 
     async def eviction(self, call: Call, body: Json) -> Json:
         """Delete a pod unless a disruption budget forbids it. Raises ApiFault 429."""
+        if get(body, "metadata", "name") not in (None, "", call.target.name):
+            raise errors.bad_request("name in URL does not match name in Eviction object")
         pod = self._store.get("pods.", call.key)
         if pod is None:
             raise errors.not_found("", "pods", call.target.name)
