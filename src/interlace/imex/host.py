@@ -29,6 +29,7 @@ MAX_AGENTS = 16
 MAX_UNSENT = 1 << 20
 """Bytes that may wait for an agent that does not read, before it is dropped."""
 CHUNK = 1 << 16
+CLOSE_PATIENCE = 5.0
 RESUME_PATIENCE = 60.0
 """Seconds that an agent waits for the first state while old processes are taken up or ended."""
 
@@ -143,6 +144,8 @@ class Agents:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._writers: set[asyncio.StreamWriter] = set()
+        self._alone = asyncio.Event()
+        self._alone.set()
 
     def publish(self, state: State) -> None:
         """Send a state to every agent; one that does not read is dropped."""
@@ -150,10 +153,13 @@ class Agents:
         for writer in list(self._writers):
             self._send(writer, line)
 
-    def close(self) -> None:
-        """End all connections, as the end of the process would."""
+    async def close(self) -> None:
+        """End all connections, as the end of the process would, and wait until nothing of them runs."""
         for writer in list(self._writers):
             writer.transport.abort()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await self._alone.wait()
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, until it ends."""
@@ -162,6 +168,7 @@ class Agents:
                 self._send(writer, encode(Refusal(message=f"{MAX_AGENTS} agents are connected already")))
                 return
             self._writers.add(writer)
+            self._alone.clear()
             async with asyncio.timeout(RESUME_PATIENCE):
                 await self._runner.resumed.wait()
             self._send(writer, encode(self._runner.state))
@@ -176,6 +183,8 @@ class Agents:
             log.debug("agent lost: %s", error)
         finally:
             self._writers.discard(writer)
+            if not self._writers:
+                self._alone.set()
             writer.close()
 
     def _take(self, line: bytes | None) -> str | None:
@@ -276,7 +285,7 @@ async def serve(settings: HostSettings) -> None:
                 await runner.run()
         finally:
             server.close()
-            agents.close()
+            await agents.close()
             settings.socket.unlink(missing_ok=True)
 
 

@@ -49,7 +49,7 @@ SOCKET_PATIENCE = 5.0
 SETTLE = 1.0
 """Seconds after READY, a reload or a change before connections are looked at."""
 HEALTH_PAUSE = 3.0
-DOUBT_PAUSE = 2.0
+DOUBT_PAUSE = 1.5
 EXIT_PATIENCE = 15.0
 """Seconds that the process gets to end when imex-host itself is told to."""
 KEPT_FOLDERS = 4

@@ -282,7 +282,10 @@ class Separate:
             "healthcheck-port": "-1",
         }
         words = [f"--{flag}={value}" for flag, value in flags.items()]
-        self.process = await asyncio.create_subprocess_exec(sys.executable, "-m", "interlace.imex", *words)
+        with (self.settings.driver_root / "host.log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "interlace.imex", *words, stdout=log, stderr=log
+            )
 
     async def end(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -399,6 +402,9 @@ async def test_a_host_that_is_told_to_stop_stops_imex_and_keeps_the_order() -> N
             assert host.process.returncode == 0
             assert not alive(pid)
             assert "shut down" in node.log
+            said = (node.root / "host.log").read_text()
+            assert "[simulated nvidia-imex] [INFO] shut down" in said
+            assert "Traceback" not in said
             assert not (node.root / "host.sock").exists()
             node.link.release(OTHER_DOMAIN)
             await host.start()
