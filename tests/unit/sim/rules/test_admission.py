@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from interlace.sim.apiserver import certificates
 from interlace.sim.apiserver.admission import Admitted, admit
 from interlace.sim.apiserver.auth import UserInfo
 from interlace.sim.apiserver.errors import ApiFault
 from interlace.sim.apiserver.kinds import Kind, Kinds
 from interlace.sim.apiserver.raw import RawJson
+from tests.unit.sim.rules.hooks import PODS, Hooks, patch, serving
 
 KINDS = Kinds()
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "y", "labels": {"a": "b"}}, "spec": {}}
-PODS = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 LABEL = [{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]
 
 
@@ -33,96 +30,36 @@ def kind(plural: str, api_version: str = "v1") -> Kind:
     return found
 
 
-def _yes(_request: dict[str, Any]) -> Any:
-    return {"allowed": True}
+async def ask(*configs: dict[str, Any], **changes: Any) -> Admitted:
+    """The outcome for a new Pod, unless ``changes`` say otherwise."""
+    arguments: dict[str, Any] = {
+        "operation": "CREATE",
+        "kind": kind("pods"),
+        "namespace": "y",
+        "name": "p",
+        "obj": POD,
+        "old": None,
+        "user": UserInfo("kate", "uid-k", ["team"], {"key": ["value"]}),
+        "resolve": lambda _namespace, _name, _port: None,
+    }
+    async with aiohttp.ClientSession() as session:
+        return await admit(configs, session=session, **(arguments | changes))
 
 
-class Hooks:
-    """A webhook server: what it was asked, and what it answers, by path."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.answers: dict[str, Callable[[dict[str, Any]], Any]] = {}
-        self.ca = ""
-        self.port = 0
-        self.session: aiohttp.ClientSession
-        self.hold = asyncio.Event()
-
-    async def serve(self, request: web.Request) -> web.Response:
-        review = await request.json()
-        self.asked.append((request.path, review["request"]))
-        answer = self.answers.get(request.path, _yes)(review["request"])
-        if answer == "hold":
-            await self.hold.wait()
-        if isinstance(answer, web.Response):
-            return answer
-        response = {"uid": review["request"]["uid"]} | (answer if isinstance(answer, dict) else {"allowed": True})
-        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
-
-    def paths(self) -> list[str]:
-        return [path for path, _ in self.asked]
-
-    def config(self, path: str, *, mutating: bool = True, name: str = "config", **hook: Any) -> dict[str, Any]:
-        client = {"url": f"https://localhost:{self.port}{path}", "caBundle": self.ca}
-        found = {
-            "name": f"{path.strip('/')}.example.com",
-            "clientConfig": client,
-            "rules": [PODS],
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-        }
-        return {
-            "kind": "MutatingWebhookConfiguration" if mutating else "ValidatingWebhookConfiguration",
-            "metadata": {"name": name},
-            "webhooks": [found | hook],
-        }
-
-    async def ask(self, *configs: dict[str, Any], **changes: Any) -> Admitted:
-        arguments: dict[str, Any] = {
-            "operation": "CREATE",
-            "kind": kind("pods"),
-            "namespace": "y",
-            "name": "p",
-            "obj": POD,
-            "old": None,
-            "user": UserInfo("kate", "uid-k", ["team"], {"key": ["value"]}),
-            "session": self.session,
-            "resolve": lambda _namespace, _name, _port: None,
-        }
-        return await admit(configs, **(arguments | changes))
-
-    async def refusal(self, *configs: dict[str, Any], **changes: Any) -> ApiFault:
-        with pytest.raises(ApiFault) as caught:
-            await self.ask(*configs, **changes)
-        return caught.value
-
-
-def patch(operations: list[dict[str, Any]]) -> dict[str, Any]:
-    encoded = base64.b64encode(json.dumps(operations).encode()).decode()
-    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+async def refusal(*configs: dict[str, Any], **changes: Any) -> ApiFault:
+    with pytest.raises(ApiFault) as caught:
+        await ask(*configs, **changes)
+    return caught.value
 
 
 @pytest.fixture
 async def hooks(tmp_path: Path) -> AsyncIterator[Hooks]:
-    found = Hooks()
-    context, pem = certificates.make(tmp_path)
-    found.ca = base64.b64encode(pem).decode()
-    app = web.Application()
-    app.router.add_post("/{path:.*}", found.serve)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    found.port = runner.addresses[0][1]
-    async with aiohttp.ClientSession() as session:
-        found.session = session
+    async with serving(tmp_path) as found:
         yield found
-    found.hold.set()
-    await runner.cleanup()
 
 
 async def test_a_webhook_learns_what_happens_to_what_and_by_whom(hooks: Hooks) -> None:
-    assert (await hooks.ask(hooks.config("/m"))).obj == POD
+    assert (await ask(hooks.config("/m"))).obj == POD
     ((path, request),) = hooks.asked
     assert path == "/m"
     assert request.pop("uid")
@@ -147,7 +84,7 @@ async def test_mutations_build_on_each_other_in_the_order_of_the_names(hooks: Ho
     hooks.answers["/second"] = lambda request: patch(
         [{"op": "add", "path": "/metadata/labels/after", "value": request["object"]["metadata"]["labels"]["seen"]}]
     )
-    admitted = await hooks.ask(hooks.config("/second", name="b"), hooks.config("/first", name="a"))
+    admitted = await ask(hooks.config("/second", name="b"), hooks.config("/first", name="a"))
     assert admitted.obj is not None
     assert admitted.obj["metadata"]["labels"] == {"a": "b", "seen": "yes", "after": "yes"}
     assert POD["metadata"] == {"name": "p", "namespace": "y", "labels": {"a": "b"}}
@@ -155,7 +92,7 @@ async def test_mutations_build_on_each_other_in_the_order_of_the_names(hooks: Ho
 
 async def test_validating_webhooks_see_the_mutated_object(hooks: Hooks) -> None:
     hooks.answers["/m"] = lambda _request: patch(LABEL)
-    await hooks.ask(hooks.config("/v", mutating=False), hooks.config("/m"))
+    await ask(hooks.config("/v", mutating=False), hooks.config("/m"))
     assert hooks.paths() == ["/m", "/v"]
     assert hooks.asked[1][1]["object"]["metadata"]["labels"]["seen"] == "yes"
 
@@ -166,7 +103,7 @@ async def test_opaque_parameters_reach_the_webhook_and_come_through_unchanged(ho
     rule = PODS | {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"]}
     hooks.answers["/m"] = lambda _request: patch(LABEL)
     claims = kind("resourceclaims", "resource.k8s.io/v1")
-    admitted = await hooks.ask(hooks.config("/m", rules=[rule]), kind=claims, obj=claim)
+    admitted = await ask(hooks.config("/m", rules=[rule]), kind=claims, obj=claim)
     assert hooks.asked[0][1]["object"]["spec"]["devices"]["config"][0]["opaque"]["parameters"] == {"a": 2, "b": 1}
     assert admitted.obj is not None
     assert admitted.obj["spec"]["devices"]["config"][0]["opaque"]["parameters"].raw == raw.raw
@@ -175,7 +112,7 @@ async def test_opaque_parameters_reach_the_webhook_and_come_through_unchanged(ho
 async def test_warnings_are_handed_on(hooks: Hooks) -> None:
     hooks.answers["/m"] = lambda _request: {"allowed": True, "warnings": ["careful"]}
     hooks.answers["/v"] = lambda _request: {"allowed": True, "warnings": ["really"]}
-    admitted = await hooks.ask(hooks.config("/v", mutating=False), hooks.config("/m"))
+    admitted = await ask(hooks.config("/v", mutating=False), hooks.config("/m"))
     assert admitted.warnings == ["careful", "really"]
 
 
@@ -197,7 +134,7 @@ async def test_a_refusal_reaches_the_user_in_the_words_of_the_server(
     hooks: Hooks, *, mutating: bool, status: dict[str, Any], code: int, reason: str, text: str
 ) -> None:
     hooks.answers["/w"] = lambda _request: {"allowed": False, "status": status}
-    fault = await hooks.refusal(hooks.config("/w", mutating=mutating, failurePolicy="Ignore"))
+    fault = await refusal(hooks.config("/w", mutating=mutating, failurePolicy="Ignore"))
     assert (fault.code, fault.reason, fault.status["message"]) == (code, reason, text)
 
 
@@ -225,15 +162,15 @@ async def test_a_refusal_reaches_the_user_in_the_words_of_the_server(
     ],
 )
 async def test_rules_and_selectors_choose_who_is_asked(hooks: Hooks, change: dict[str, Any], *, asked: bool) -> None:
-    await hooks.ask(hooks.config("/m", **change), namespace_labels={"team": "x"})
+    await ask(hooks.config("/m", **change), namespace_labels={"team": "x"})
     assert bool(hooks.asked) is asked
 
 
 async def test_the_old_object_can_bring_a_webhook_in(hooks: Hooks) -> None:
     config = hooks.config("/m", objectSelector={"matchLabels": {"old": "yes"}}, rules=[PODS | {"operations": ["*"]}])
     old = {"metadata": {"labels": {"old": "yes"}}}
-    await hooks.ask(config, operation="UPDATE", old=old)
-    await hooks.ask(config, operation="DELETE", old=old, obj=None)
+    await ask(config, operation="UPDATE", old=old)
+    await ask(config, operation="DELETE", old=old, obj=None)
     assert [request["operation"] for _, request in hooks.asked] == ["UPDATE", "DELETE"]
     assert hooks.asked[1][1]["object"] is None
 
@@ -243,14 +180,14 @@ async def test_a_namespace_is_judged_by_its_own_labels(hooks: Hooks) -> None:
     config = hooks.config("/m", rules=[rule], namespaceSelector={"matchLabels": {"team": "x"}})
     namespaces = kind("namespaces")
     for labels in ({"team": "x"}, {}):
-        await hooks.ask(config, kind=namespaces, namespace="n", name="n", obj={"metadata": {"labels": labels}})
+        await ask(config, kind=namespaces, namespace="n", name="n", obj={"metadata": {"labels": labels}})
     assert len(hooks.asked) == 1
 
 
 async def test_webhook_configurations_are_never_shown_to_webhooks(hooks: Hooks) -> None:
     rule = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
     own = kind("mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1")
-    await hooks.ask(hooks.config("/m", rules=[rule]), kind=own)
+    await ask(hooks.config("/m", rules=[rule]), kind=own)
     assert not hooks.asked
 
 
@@ -263,17 +200,17 @@ async def test_a_service_is_found_by_the_callable_and_trusted_by_its_own_name(ho
         looked_up.append((namespace, name, port))
         return "127.0.0.1", hooks.port
 
-    await hooks.ask(config, resolve=resolve)
+    await ask(config, resolve=resolve)
     assert looked_up == [("default", "kubernetes", 9443)]
     assert hooks.paths() == ["/m"]
     service["name"] = "impostor"
-    fault = await hooks.refusal(config, resolve=resolve)
+    fault = await refusal(config, resolve=resolve)
     assert "tls: failed to verify certificate" in fault.status["message"]
 
 
 async def test_a_service_without_endpoints_is_a_failure(hooks: Hooks) -> None:
     config = hooks.config("/m", clientConfig={"service": {"namespace": "sys", "name": "hook"}, "caBundle": hooks.ca})
-    fault = await hooks.refusal(config)
+    fault = await refusal(config)
     assert (fault.code, fault.reason) == (500, "InternalError")
     assert fault.status["message"] == (
         'Internal error occurred: failed calling webhook "m.example.com": failed to call webhook: '
@@ -303,56 +240,56 @@ async def test_an_answer_that_makes_no_sense_fails_closed_or_open(
     hooks: Hooks, answer: Callable[[dict[str, Any]], Any], text: str
 ) -> None:
     hooks.answers["/m"] = answer
-    fault = await hooks.refusal(hooks.config("/m", failurePolicy="Fail"))
+    fault = await refusal(hooks.config("/m", failurePolicy="Fail"))
     assert fault.code == 500
     assert fault.status["message"].startswith('Internal error occurred: failed calling webhook "m.example.com": ')
     assert text in fault.status["message"]
-    assert (await hooks.ask(hooks.config("/m", failurePolicy="Ignore"))).obj == POD
+    assert (await ask(hooks.config("/m", failurePolicy="Ignore"))).obj == POD
 
 
 async def test_a_validating_webhook_may_not_change_anything(hooks: Hooks) -> None:
     hooks.answers["/v"] = lambda _request: patch(LABEL)
-    fault = await hooks.refusal(hooks.config("/v", mutating=False))
+    fault = await refusal(hooks.config("/v", mutating=False))
     assert "validating webhook may not return response.patch" in fault.status["message"]
 
 
 async def test_a_patch_that_does_not_fit_is_an_error_even_where_failures_are_ignored(hooks: Hooks) -> None:
     hooks.answers["/m"] = lambda _request: patch([{"op": "remove", "path": "/spec/nothing"}])
-    fault = await hooks.refusal(hooks.config("/m", failurePolicy="Ignore"))
+    fault = await refusal(hooks.config("/m", failurePolicy="Ignore"))
     assert (fault.code, fault.reason) == (500, "InternalError")
 
 
 async def test_a_deleted_object_cannot_be_patched(hooks: Hooks) -> None:
     hooks.answers["/m"] = lambda _request: patch(LABEL)
     config = hooks.config("/m", rules=[PODS | {"operations": ["DELETE"]}])
-    fault = await hooks.refusal(config, operation="DELETE", obj=None, old=POD)
+    fault = await refusal(config, operation="DELETE", obj=None, old=POD)
     assert "attempted to modify the object, which is not supported for this operation" in fault.status["message"]
 
 
 async def test_a_webhook_that_does_not_answer_in_time_has_failed(hooks: Hooks) -> None:
     hooks.answers["/m"] = lambda _request: "hold"
-    fault = await hooks.refusal(hooks.config("/m", timeoutSeconds=1))
+    fault = await refusal(hooks.config("/m", timeoutSeconds=1))
     assert fault.status["message"].endswith('/m?timeout=1s": context deadline exceeded')
 
 
 async def test_a_port_where_nobody_listens_is_a_failure(hooks: Hooks, unused_tcp_port: int) -> None:
     client = {"url": f"https://127.0.0.1:{unused_tcp_port}/m", "caBundle": hooks.ca}
-    fault = await hooks.refusal(hooks.config("/m", clientConfig=client))
+    fault = await refusal(hooks.config("/m", clientConfig=client))
     assert 'failed calling webhook "m.example.com": failed to call webhook: Post "https://127.0.0.1:' in str(fault)
 
 
 @pytest.mark.parametrize("bundle", ["", "bm90IGEgY2VydGlmaWNhdGU=", "!"])
 async def test_a_server_that_the_bundle_does_not_vouch_for_is_not_trusted(hooks: Hooks, bundle: str) -> None:
     client = {"url": f"https://localhost:{hooks.port}/m", "caBundle": bundle}
-    fault = await hooks.refusal(hooks.config("/m", clientConfig=client))
+    fault = await refusal(hooks.config("/m", clientConfig=client))
     assert fault.code == 500
     assert not hooks.asked
 
 
 async def test_a_dry_run_asks_only_webhooks_without_side_effects(hooks: Hooks) -> None:
-    fault = await hooks.refusal(hooks.config("/m", sideEffects="Some"), dry_run=True)
+    fault = await refusal(hooks.config("/m", sideEffects="Some"), dry_run=True)
     assert (fault.code, fault.status["message"]) == (400, 'admission webhook "m.example.com" does not support dry run')
-    await hooks.ask(hooks.config("/m", sideEffects="NoneOnDryRun"), dry_run=True)
+    await ask(hooks.config("/m", sideEffects="NoneOnDryRun"), dry_run=True)
     assert hooks.asked[0][1]["dryRun"] is True
 
 
@@ -367,6 +304,6 @@ async def test_validating_webhooks_are_asked_at_once_and_the_first_refusal_count
     hooks.answers["/first"] = lambda _request: "hold"
     hooks.answers["/second"] = second
     configs = [hooks.config("/first", mutating=False, name="a"), hooks.config("/second", mutating=False, name="b")]
-    fault = await hooks.refusal(*configs)
+    fault = await refusal(*configs)
     assert arrived.is_set()
     assert fault.status["message"].endswith("denied the request: second")
