@@ -94,7 +94,11 @@ async def _build(
     package = f"{module.path}/{module.programs[name]}".rstrip("/")
     with tempfile.TemporaryDirectory(dir=cache, prefix=SCRATCH) as scratch:
         command = [str(go.go), "build", "-v", *build_flags(module), "-o", f"{scratch}/{name}", package]
-        env = {**os.environ, "CGO_ENABLED": str(int(module.cgo)), "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        # With its temporary files here, a compiler that was killed leaves them where the next build cleans up.
+        go_tmp = Path(scratch) / "tmp"
+        go_tmp.mkdir()
+        env = os.environ | {"CGO_ENABLED": str(int(module.cgo)), "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        env["GOTMPDIR"] = str(go_tmp)
         # On a leash: the compiler ends with us, and has a process group of its own.
         process = await asyncio.create_subprocess_exec(
             *leash(command, pidfile=Path(scratch) / "pid", owner=os.getpid()),
