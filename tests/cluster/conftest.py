@@ -6,6 +6,7 @@ namespace is empty of pods and domains before the next test begins.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -17,6 +18,8 @@ import pytest_asyncio
 from interlace.api.computedomain import ComputeDomain
 from interlace.api.core import Pod
 from interlace.api.meta import Resource
+from interlace.api.resource import ResourceClaim
+from interlace.kube.errors import NotFound
 from interlace.kube.untyped import untyped
 from interlace.sim.cluster import Cluster, ClusterSettings, run_cluster
 from interlace.sim.kubelet.settings import KubeletSettings
@@ -52,9 +55,14 @@ async def clear(cluster: Cluster, namespace: str) -> None:
                 workload, item["metadata"]["name"], namespace=namespace, propagation="Background"
             )
     for pod in (await cluster.client.list(Pod, namespace=namespace)).items:
-        await cluster.client.delete(Pod, pod.metadata.name, namespace=namespace)
+        with contextlib.suppress(NotFound):  # its owner's end was faster
+            await cluster.client.delete(Pod, pod.metadata.name, namespace=namespace)
     for found in (await cluster.client.list(ComputeDomain, namespace=namespace)).items:
         await cluster.client.delete(ComputeDomain, found.metadata.name, namespace=namespace)
+
+    for claim in (await cluster.client.list(ResourceClaim, namespace=namespace)).items:
+        if not claim.metadata.owner_references:  # written by hand
+            await cluster.client.delete(ResourceClaim, claim.metadata.name, namespace=namespace)
 
     def left() -> list[str]:
         return [
