@@ -134,6 +134,25 @@ async def test_writes_that_the_server_refuses_are_made_again(tmp_path: Path) -> 
         assert len({pod.spec.node_name for pod in pods}) == 3
 
 
+async def test_watches_that_break_and_expire_lose_nothing(tmp_path: Path) -> None:
+    async with ApiServer(state_dir=tmp_path) as server, stand_ins(server), inhabit(server, nodes=4) as cluster:
+        await cluster.add_template()
+        await deploy(cluster, 2)
+        await cluster.running(2)
+        assert server.faults.drop_watches()
+        await scale(cluster, 4)
+        await cluster.running(4)
+        server.faults.expire_history()
+        assert server.faults.expire_watches()
+        await scale(cluster, 1)
+        await cluster.running(1)
+
+        async def one_claim() -> bool:
+            return len(await cluster.claims()) == 1
+
+        await eventually(one_claim, within=20)
+
+
 async def test_an_unused_allocation_on_a_cordoned_node_is_made_anew_elsewhere(tmp_path: Path) -> None:
     async with world(tmp_path, nodes=2) as cluster:
         body = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request()]}}}

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlace.sim.platform.batches import batches
 from interlace.sim.platform.kinds import Pod
 from interlace.sim.platform.workloadkinds import DaemonSet, Job, StatefulSet
 from interlace.sim.platform.workloads import daemonset, job, statefulset
-from interlace.sim.platform.workloads.expectations import Expectations, batches
+from interlace.sim.platform.workloads.expectations import Expectations
 from interlace.sim.platform.workloads.podmaking import PodMaker, template_hash
 from tests.unit.sim.platform.objects import node, pod
 

@@ -17,6 +17,7 @@ from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, KubeError, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.queue import WorkQueue, work
+from interlace.sim.platform.batches import together
 from interlace.sim.platform.conditions import with_condition
 from interlace.sim.platform.kinds import Node, Pod
 from interlace.sim.platform.nodes.health import readiness, silent_conditions, taints
@@ -106,7 +107,7 @@ class NodeLifecycle:
                 reason="NodeNotReady",
                 message=f"Node {name} status is now: NodeNotReady",
             )
-        await asyncio.gather(*(self._mark(pod) for pod in self._views.pods.by("node", name) if pod.ready))
+        await together(self._mark(pod) for pod in self._views.pods.by("node", name) if pod.ready)
         return node
 
     async def _mark(self, pod: Pod) -> None:

@@ -26,6 +26,7 @@ class NodeLedger:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
+        self._room: dict[str, dict[str, int]] = {}
         self._pods: defaultdict[str, dict[str, PodInfo]] = defaultdict(dict)
         self._place: dict[str, str] = {}
         self._assumed: set[str] = set()
@@ -37,11 +38,13 @@ class NodeLedger:
         if name not in self._nodes:
             self._order = sorted([*self._order, name], key=_natural)
         self._nodes[name] = node
+        self._room[name] = amounts(node.status.allocatable or node.status.capacity, {})
         self._built.pop(name, None)
 
     def drop_node(self, name: str) -> None:
         if self._nodes.pop(name, None) is not None:
             self._order.remove(name)
+            del self._room[name]
         self._built.pop(name, None)
 
     def set_pod(self, pod: Pod) -> None:
@@ -103,7 +106,7 @@ class NodeLedger:
             labels=node.metadata.labels,
             taints=tuple(node.spec.taints),
             unschedulable=node.spec.unschedulable,
-            allocatable=amounts(node.status.allocatable or node.status.capacity, {}),
+            allocatable=self._room[name],
             requested=requested,
             pods=pods,
         )

@@ -37,7 +37,7 @@ COMPONENT = "simulated-scheduler"
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 10.0
 """Back-off of a pod that no node takes, in seconds (podInitialBackoffSeconds, podMaxBackoffSeconds)."""
-_PATIENCE = 0.3
+_PATIENCE = 0.5
 """Seconds that a pod may wait for its claims before its status says so."""
 _RETRY_ANYWAY = 30.0
 """Seconds after which a parked pod is looked at even if nothing changed."""
@@ -309,16 +309,14 @@ class Scheduler:
         )
         if conditions is None:
             return
-        body = {
-            "metadata": {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version},
-            "status": {"conditions": conditions},
-        }
+        # Nobody else writes conditions of a pod without a node, and the only worker waits here: no version is needed.
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": conditions}}
         try:
             await self._client.merge_patch(
                 Pod, pod.metadata.name, body, namespace=pod.metadata.namespace, subresource="status"
             )
         except (Conflict, NotFound):
-            log.debug("pod changed before its condition was written", pod=pod.metadata.name)
+            log.debug("pod gone before its condition was written", pod=pod.metadata.name)
         except KubeError as error:
             log.warning("condition not written", pod=pod.metadata.name, reason=str(error))
 

@@ -7,7 +7,7 @@ met (an event was lost) ends after ``limit`` seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -62,11 +62,3 @@ class Expectations(Generic[K]):
         self._creations.pop(key, None)
         self._deletions.pop(key, None)
         self._since.pop(key, None)
-
-
-def batches(items: Sequence[K], *, first: int = 1) -> Iterable[Sequence[K]]:
-    """``items`` in batches of 1, 2, 4 ...: a server that refuses the first is not asked a hundred times."""
-    start, size = 0, first
-    while start < len(items):
-        yield items[start : start + size]
-        start, size = start + size, size * 2

@@ -6,7 +6,6 @@ only when settled never makes a pod too many.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +14,10 @@ from interlace.api.meta import Object
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError, NotFound
 from interlace.kube.events import Recorder
+from interlace.sim.platform.batches import batches, together
 from interlace.sim.platform.kinds import Pod, controller_of
 from interlace.sim.platform.views import Key, Views, key_of
-from interlace.sim.platform.workloads.expectations import Expectations, batches
+from interlace.sim.platform.workloads.expectations import Expectations
 
 
 class PodKeeper:
@@ -51,7 +51,7 @@ class PodKeeper:
         key = key_of(owner)
         for batch in batches(bodies):
             self._expected.expect(key, creations=len(batch))
-            answers = await asyncio.gather(*(self._create(owner, body) for body in batch))
+            answers = await together(self._create(owner, body) for body in batch)
             if errors := [error for error in answers if error is not None]:
                 raise errors[0]
 
@@ -60,7 +60,7 @@ class PodKeeper:
         key = key_of(owner)
         doomed = list(pods)
         self._expected.expect(key, deletions=(pod.metadata.uid for pod in doomed))
-        answers = await asyncio.gather(*(self._delete(key, pod) for pod in doomed))
+        answers = await together(self._delete(key, pod) for pod in doomed)
         if errors := [error for error in answers if error is not None]:
             raise errors[0]
 
