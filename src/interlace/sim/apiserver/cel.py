@@ -1,8 +1,9 @@
 """CEL for device selectors and for CRD rules, over Google's runtime.
 
-Every expression is compiled once a process. Invariant: failures surface as ``CelError``, those of an
-evaluation with the text of the real server (compilers word theirs differently); a selector that fails on one device (``no such key: domain``) is an error,
-not a mismatch, because the real scheduler then gives up on the whole pod.
+Every expression is compiled once a process. Invariant: failures surface as ``CelError``, those of
+an evaluation with the text of the real server (compilers word theirs differently); a selector that
+fails on one device (``no such key: domain``) is an error, not a mismatch, because the real
+scheduler then gives up on the whole pod.
 """
 
 from __future__ import annotations
