@@ -58,7 +58,27 @@ class Gpus:
             )
         ]
 
+        self.fault: Exception | None = None
+        self._once: tuple[Exception, asyncio.Event] | None = None
+        self._seen: asyncio.Event | None = None
+
+    def read_once(self, fault: Exception) -> asyncio.Event:
+        """Fail once; the event is set at the second good reading after it, when the first has had its effect."""
+        self._once = fault, asyncio.Event()
+        return self._once[1]
+
     async def read(self) -> list[GpuFabric]:
+        if self._seen is not None and self._once is None:
+            self._seen.set()
+        if self._once is not None:
+            fault, seen = self._once
+            if self._seen is seen:
+                self._once = None
+            else:
+                self._seen = seen
+                raise fault
+        if self.fault is not None:
+            raise self.fault
         return self.gpus
 
 

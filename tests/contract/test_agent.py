@@ -19,7 +19,7 @@ from interlace.imex.order import Order, Release, State
 from interlace.kube.client import Client
 from interlace.node import agent
 from interlace.node.errors import RivalDriver
-from interlace.node.facts import FabricState
+from interlace.node.facts import FabricState, FactsError
 from interlace.sim.kubelet.dra import PluginError
 from interlace.sim.plane import Plane
 from tests.contract.agent_world import TEAM, WITHIN, World, ask, install, run_world
@@ -147,6 +147,53 @@ async def test_a_fabric_that_fails_takes_its_device_out_of_every_class_and_comes
         await eventually(healthy, within=WITHIN)
 
 
+async def test_an_agent_whose_gpus_cannot_be_read_starts_and_says_so(world: World, plane: Plane) -> None:
+    world.gpus.fault = FactsError("the driver is being replaced.")
+    async with world.agent():
+
+        async def unhealthy() -> bool:
+            found = await world.attributes()
+            return found == {"type": "channel-unhealthy", "id": 0, "domain": "", "reason": "FactsUnreadable"}
+
+        await eventually(unhealthy, within=WITHIN)
+        world.gpus.fault = None
+
+        async def healthy() -> bool:
+            return (await world.attributes()).get("clique") == world.clique
+
+        await eventually(healthy, within=WITHIN)
+
+
+async def test_one_failed_reading_of_the_gpus_is_not_believed(world: World, plane: Plane) -> None:
+    async with world.agent():
+        first = await world.published()
+        for fault in (FactsError("busy."), ZeroDivisionError("a fault of the binding")):
+            seen = world.gpus.read_once(fault)
+            async with asyncio.timeout(WITHIN):
+                await seen.wait()
+        found = await world.slice()
+        assert found is not None
+        assert found.metadata.resource_version == first.metadata.resource_version
+
+
+async def test_a_node_that_moves_to_another_clique_follows_its_domains_there(world: World, plane: Plane) -> None:
+    domain, old = new_domain(), world.clique
+    async with world.agent():
+        await world.published()
+        world.gpus.gpus = [msgspec.structs.replace(gpu, clique=gpu.clique + 1000) for gpu in world.gpus.gpus]
+        world.clique = f"{world.clique.rpartition('.')[0]}.{world.gpus.gpus[0].clique}"
+
+        async def moved() -> bool:
+            return (await world.attributes()).get("clique") == world.clique
+
+        await eventually(moved, within=WITHIN)
+        await world.join(domain, index=7)
+        await eventually(lambda: world.host.state.domain == domain, within=WITHIN)
+        await world.leave(domain)
+        await eventually(lambda: world.host.state.domain == "", within=WITHIN)
+    assert old != world.clique
+
+
 async def test_prepare_waits_for_imex_and_says_in_the_claim_what_it_waits_for(world: World, plane: Plane) -> None:
     domain = new_domain()
     world.host.prompt = False
@@ -229,13 +276,12 @@ async def test_a_prepare_that_a_restart_cut_off_is_asked_for_again(world: World,
         with pytest.raises(PluginError):
             await world.prepare(claim)
 
-    async with asyncio.TaskGroup() as group:
-        async with world.agent():
-            await world.join(domain)
-            group.create_task(cut_off())
-            await eventually(lambda: world.host.heard, within=WITHIN)
-            path = world.settings.home / "checkpoint.json"
-            await eventually(lambda: path.exists() and claim.uid in path.read_text(), within=WITHIN)
+    async with asyncio.TaskGroup() as group, world.agent():
+        await world.join(domain)
+        group.create_task(cut_off())
+        await eventually(lambda: world.host.heard, within=WITHIN)
+        path = world.settings.home / "checkpoint.json"
+        await eventually(lambda: path.exists() and claim.uid in path.read_text(), within=WITHIN)
     await eventually(lambda: not world.kubelet.names(), within=WITHIN)
     world.host.prompt = True
     async with world.agent():

@@ -50,8 +50,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often prepared claims are compared with the API server."""
     rival_timeout: float = 60.0
     """How long slices that somebody else left behind may take to go; kubelet removes them after about 30 s."""
-    peers_grace: float = 4.0
-    """How long a peer has to be away before it is reported."""
+    peers_grace: float = 1.0
+    """How long a peer has to be away before it is reported; the imex-host has looked twice already."""
     peers_first_grace: float = 8.0
     """The same for the first time after this node's IMEX became ready: the others are still starting."""
 
