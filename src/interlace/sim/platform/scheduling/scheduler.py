@@ -257,6 +257,8 @@ class Scheduler:
                     subresource="status",
                 )
                 self._devices.settle(answer)
+            except (Conflict, NotFound):
+                log.debug("claim changed meanwhile, left to the claim controller", claim=claim.metadata.name)
             except KubeError as problem:
                 log.warning("reservation left to the claim controller", claim=claim.metadata.name, reason=str(problem))
         if isinstance(error, NotFound) and self._views.pods.get(key[1], key[0]) is None:
