@@ -116,18 +116,23 @@ class Cluster:
 
 @asynccontextmanager
 async def run_cluster(
-    settings: ClusterSettings, *, folder: Path | None = None, tell: Callable[[str], None] = lambda _line: None
+    settings: ClusterSettings,
+    *,
+    folder: Path | None = None,
+    programs: Programs | None = None,
+    tell: Callable[[str], None] = lambda _line: None,
 ) -> AsyncIterator[Cluster]:
     """Start a cluster, install our components, yield it, and take everything down again.
 
-    ``tell`` gets a line for each step. Raises NotReachedError if the installation does not come up, and
-    what the control plane raises if its programs are missing.
+    ``programs`` says how components run, by default as the settings have it. ``tell`` gets a line for each
+    step. Raises NotReachedError if the installation does not come up, and what the control plane raises if
+    its programs are missing.
     """
     state = Path(tempfile.mkdtemp(prefix="interlace-", dir=folder))
     try:
         with claim_networks(settings.nodes + 1) as networks:
             trays = build_trays(networks[1:], root=state, per_clique=settings.per_clique, fabric=settings.fabric)
-            programs = Programs(imex_start=settings.imex_start, separate=settings.separate)
+            programs = programs or Programs(imex_start=settings.imex_start, separate=settings.separate)
             async with _start_plane(settings, state=state, tell=tell) as plane:
                 fleet = Fleet(
                     [control_machine(networks[0], root=state), *trays],

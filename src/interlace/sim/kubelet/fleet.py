@@ -35,7 +35,10 @@ class Fleet:
             self._dark[name].set()
 
     def watch_pods(self, handler: Callable[[PodWorker, str], None]) -> None:
-        """Call ``handler(worker, what)`` when a pod is ``prepared``, ``running``, ``ready`` or ``gone``."""
+        """Call ``handler(worker, what)`` when a pod is ``bound``, ``called``, ``prepared``, ``running`` or ``gone``.
+
+        ``called``: its claims are prepared from now on; ``gone``: they are unprepared.
+        """
         for node in self.nodes.values():
             node.on_pod = handler
 

@@ -208,6 +208,7 @@ class HollowNode:
         elif new.status.phase not in {"Succeeded", "Failed"} or new.metadata.deletion_timestamp:
             worker = PodWorker(new, node=self)
             self.workers[new.metadata.uid] = worker
+            self.on_pod(worker, "bound")
             self._group.create_task(self._serve(worker))
 
     async def _serve(self, worker: PodWorker) -> None:

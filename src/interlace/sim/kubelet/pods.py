@@ -118,6 +118,7 @@ class PodWorker:
 
     async def _prepare(self) -> ContainerEdits:
         """Prepare all claims, again and again as kubelet would; returns what CDI adds."""
+        self.node.on_pod(self, "called")
         while True:
             self._changed.clear()
             try:

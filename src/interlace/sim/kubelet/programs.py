@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,13 +42,29 @@ class ProgramFailedError(Exception):
     """A program of ours that ran as a process of its own ended with an error."""
 
 
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """How a component is started as a process of its own."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] | None = None
+    """None: that of this process."""
+
+
 class Programs:
     """Runs components for all nodes of one simulated cluster."""
 
-    def __init__(self, *, imex_start: float = 0.05, separate: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        *,
+        imex_start: float = 0.05,
+        separate: frozenset[str] = frozenset(),
+        launch: Callable[[ContainerRecord, HollowNode], Command] | None = None,
+    ) -> None:
         self.imex_start = imex_start
         """Seconds that the simulated ``nvidia-imex`` takes to be READY."""
         self.separate = separate
+        self.launch = launch or _launch_child
+        """Makes the command of a component that runs separately; by default with simulated NVML."""
         self.processes: dict[str, int] = {}
         """Pod name to process id, for components that run separately."""
 
@@ -78,25 +95,12 @@ class Programs:
                 await end_processes(node.tray.root, program=_DAEMON)
 
     async def _run_separately(self, record: ContainerRecord, *, node: HollowNode) -> None:
-        root = node.tray.root
-        spec = root / "run" / f"{record.pod}.json"
-        spec.write_bytes(
-            msgspec.json.encode(
-                {"record": record, "root": str(root), "clique": node.tray.clique, "gpus": node.tray.gpus},
-                enc_hook=str,
-            )
-        )
-        log = root / "var/log" / f"{record.component}.log"
+        command = self.launch(record, node)
+        log = node.tray.root / "var/log" / f"{record.component}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "interlace.sim.kubelet.child",
-                str(spec),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
+                *command.argv, env=command.env, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out
             )
         self.processes[record.pod] = process.pid
         try:
@@ -108,6 +112,18 @@ class Programs:
         if code != 0:
             message = f"{record.component} ended with status {code}, see {log}"
             raise ProgramFailedError(message)
+
+
+def _launch_child(record: ContainerRecord, node: HollowNode) -> Command:
+    root = node.tray.root
+    spec = root / "run" / f"{record.pod}.json"
+    spec.write_bytes(
+        msgspec.json.encode(
+            {"record": record, "root": str(root), "clique": node.tray.clique, "gpus": node.tray.gpus},
+            enc_hook=str,
+        )
+    )
+    return Command(argv=(sys.executable, "-m", "interlace.sim.kubelet.child", str(spec)))
 
 
 async def _end(process: asyncio.subprocess.Process, *, grace: float) -> None:
