@@ -105,6 +105,11 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def is_here(self) -> bool:
+        """Whether it listens."""
+        return self._runner is not None
+
+    @property
     def config(self) -> Config:
         return Config(server=self.url)
 
