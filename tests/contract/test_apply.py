@@ -34,7 +34,12 @@ def owned(body: Json, manager: str, subresource: str = "") -> Json:
 
 async def test_apply_creates_and_owns_what_it_states(space: Space) -> None:
     path = space.path("configmaps") + "/c"
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "labels": {"x": "y"}}, "data": {"k": "v"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "labels": {"x": "y"}},
+        "data": {"k": "v"},
+    }
     made = await apply(space.wire, path, body)
     assert made.code == 201
     assert owned(made.body, "one") == {"f:data": {"f:k": {}}, "f:metadata": {"f:labels": {"f:x": {}}}}
@@ -212,7 +217,6 @@ async def test_a_configuration_that_makes_no_sense_is_refused(space: Space) -> N
         ({**config(), "metadata": {"name": "d", "managedFields": []}}, {}, 400, "metadata.managedFields must be nil"),
     ]
     for body, query, code, message in cases:
-        query = {"fieldManager": "one", **query}
-        reply = await space.wire("PATCH", path + "/d", body, media=APPLY, **query)
+        reply = await space.wire("PATCH", path + "/d", body, media=APPLY, **{"fieldManager": "one", **query})
         assert reply.code == code, (reply, message)
         assert message in reply.message

@@ -35,7 +35,9 @@ def row(name: str, index: int) -> Json:
 
 
 async def test_defaults_are_filled_in_and_status_is_left_out(space: Space) -> None:
-    made = await space.wire("POST", space.path("computedomains", api=DOMAINS), {**domain("d"), "status": {"status": "Ready"}})
+    made = await space.wire(
+        "POST", space.path("computedomains", api=DOMAINS), {**domain("d"), "status": {"status": "Ready"}}
+    )
     assert made.code == 201
     assert made.body["spec"]["numNodes"] == 0
     assert made.body["spec"]["channel"]["allocationMode"] == "Single"
@@ -58,7 +60,10 @@ async def test_the_spec_cannot_change(space: Space) -> None:
         ({"numNodes": -1}, "spec.numNodes"),
         ({"numNodes": "many"}, "spec.numNodes"),
         ({"channel": {"resourceClaimTemplate": {"name": 5}}}, "spec.channel.resourceClaimTemplate.name"),
-        ({"channel": {"allocationMode": "Some", "resourceClaimTemplate": {"name": "x"}}}, "spec.channel.allocationMode"),
+        (
+            {"channel": {"allocationMode": "Some", "resourceClaimTemplate": {"name": "x"}}},
+            "spec.channel.allocationMode",
+        ),
         ({"channel": {}}, "spec.channel.resourceClaimTemplate"),
     ],
 )
@@ -218,7 +223,9 @@ async def test_a_definition_is_served_established_listed_and_gone_with_its_objec
 
     async def established() -> bool:
         found = (await space.wire("GET", f"{CRDS}/things.{group}")).body
-        return any(c["type"] == "Established" and c["status"] == "True" for c in found["status"].get("conditions") or ())
+        return any(
+            c["type"] == "Established" and c["status"] == "True" for c in found["status"].get("conditions") or ()
+        )
 
     await eventually(established, within=10)
 

@@ -59,9 +59,17 @@ async def test_what_is_not_there_is_not_found(space: Space) -> None:
         ({"metadata": {}}, 422, "metadata.name: Required value: name or generateName is required"),
         ({"metadata": {"name": "Not_A_Name"}}, 422, 'metadata.name: Invalid value: "Not_A_Name": a lowercase RFC 1123'),
         ({"metadata": {"name": "a", "namespace": "other"}}, 400, "does not match the namespace sent on the request"),
-        ({"metadata": {"name": "a", "resourceVersion": "1"}}, 500, "resourceVersion should not be set on objects to be"),
+        (
+            {"metadata": {"name": "a", "resourceVersion": "1"}},
+            500,
+            "resourceVersion should not be set on objects to be",
+        ),
         ({"kind": "Secret", "metadata": {"name": "a"}}, 400, "cannot be handled as a ConfigMap"),
-        ({"metadata": {"name": "a"}, "data": {"k": 1}}, 400, "cannot unmarshal number into Go struct field ConfigMap.d"),
+        (
+            {"metadata": {"name": "a"}, "data": {"k": 1}},
+            400,
+            "cannot unmarshal number into Go struct field ConfigMap.d",
+        ),
         ({"metadata": {"name": "a"}, "data": {"no/slash": ""}}, 422, "a valid config key must consist of alphanumeric"),
         ({"metadata": {"name": "a", "finalizers": ["short"]}}, 422, "name is neither a standard finalizer name nor is"),
     ],
@@ -87,7 +95,7 @@ async def test_nothing_is_created_in_a_namespace_on_its_way_out(space: Space) ->
     reply = await space.wire("POST", space.path("configmaps"), {"metadata": {"name": "late"}})
     assert (reply.code, reply.reason) == (403, "Forbidden")
     assert reply.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
-    assert f"because it is being terminated" in reply.message
+    assert "because it is being terminated" in reply.message
 
 
 async def test_a_dry_run_answers_and_stores_nothing(space: Space) -> None:

@@ -112,13 +112,15 @@ class Wire:
         *,
         media: str = "application/json",
         accept: str = "application/json",
-        headers: Mapping[str, str] | None = None,
+        act_as: str = "",
         **query: str,
     ) -> Reply:
         """One request; a body that is no bytes is sent as JSON, a trailing underscore of a parameter is cut."""
         assert self._session is not None
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        sent = {"Content-Type": media, "Accept": accept, **(headers or {})}
+        sent = {"Content-Type": media, "Accept": accept}
+        if act_as:
+            sent["Impersonate-User"] = act_as
         params = {key.rstrip("_"): value for key, value in query.items()}
         async with (
             asyncio.timeout(PATIENCE),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import aiohttp
+import structlog
 import yaml
 from aiohttp import web
 from multidict import CIMultiDict
@@ -40,6 +41,7 @@ from interlace.sim.apiserver.verbs import Answer, Verbs
 from interlace.sim.apiserver.writing import Writer
 from interlace.sim.plane import AuditRecord
 
+_log = structlog.get_logger(__name__)
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/openid/v1/jwks")
 _BODY_LIMIT = 3 * 1024 * 1024
@@ -206,9 +208,9 @@ class ApiServer:
         user = UserInfo("system:anonymous", groups=["system:unauthenticated"])
         verb = request.method.lower()
         try:
-            user = self._authenticate(request)
             if target is not None:
                 verb = verb_of(request.method, target, request.query)
+            user = self._authenticate(request, target, verb)
             self.faults.check(target.resource if target else request.path)
             if target is None:
                 answer = self._plain(request, user)
@@ -219,7 +221,11 @@ class ApiServer:
                     return found
                 answer = found
         except ApiFault as fault:
-            answer = Answer(encode(fault.status), status=fault.code, headers=fault.headers, reason=fault.reason)
+            answer = _failed(fault)
+        except Exception as error:  # noqa: BLE001
+            # A request that nobody foresaw must not look like a lost connection, nor be missing in the audit log.
+            _log.exception("request failed", method=request.method, path=request.path)
+            answer = _failed(errors.internal(f"{type(error).__name__}: {error}"))
         self._record(request, target, verb, user, started, answer)
         headers = CIMultiDict({"Cache-Control": "no-cache, private", "Content-Type": answer.content_type})
         headers.update(answer.headers)
@@ -316,7 +322,7 @@ class ApiServer:
 
     # -- who and whether
 
-    def _authenticate(self, request: web.BaseRequest) -> UserInfo:
+    def _authenticate(self, request: web.BaseRequest, target: Target | None, verb: str) -> UserInfo:
         header = request.headers.get("Authorization", "")
         scheme, _, token = header.partition(" ")
         if not header:
@@ -330,10 +336,23 @@ class ApiServer:
         groups = request.headers.getall("Impersonate-Group", [])
         for resource, name in (("users", wanted), *(("groups", group) for group in groups)):
             question = Request(verb="impersonate", resource=resource, name=name)
-            refusal = self.authorizer.refusal(user, question)
-            if refusal is not None:
-                raise _refused(question, refusal)
+            if self.authorizer.refusal(user, question) is not None:
+                raise self._no_impersonation(user, wanted, verb, target)
         return UserInfo(wanted, groups=[*groups, "system:authenticated"])
+
+    def _no_impersonation(self, user: UserInfo, wanted: str, verb: str, target: Target | None) -> ApiFault:
+        """The refusal, which names the right that would do for this request."""
+        mode = "serviceaccount" if wanted.startswith("system:serviceaccount:") else "user-info"
+        question = Request(
+            verb=f"impersonate-on:{mode}:{verb}",
+            group=target.group if target else "",
+            resource=target.resource if target else "",
+            subresource=target.subresource if target else "",
+            namespace=target.namespace if target else "",
+            name=target.name if target else "",
+            path="" if target else "/",
+        )
+        return _refused(question, self.authorizer.refusal(user, question) or f"cannot impersonate {wanted}")
 
     def _who(self, token: str, audiences: list[str]) -> UserInfo | None:
         return self._tokens.authenticate(token, still_there=self._still_there, audiences=audiences)
@@ -427,6 +446,10 @@ class ApiServer:
                 target = ports[0]["containerPort"]
             return pod["status"]["podIP"], int(target)
         return None
+
+
+def _failed(fault: ApiFault) -> Answer:
+    return Answer(encode(fault.status), status=fault.code, headers=fault.headers, reason=fault.reason)
 
 
 def _refused(question: Request, why: str) -> ApiFault:

@@ -15,6 +15,8 @@ from typing import final
 
 from interlace.sim.apiserver.objects import Json, encode
 
+FIRST = 1
+"""The version of an empty store; 0 stands for none."""
 Key = tuple[str, str]
 """Namespace and name."""
 
@@ -61,7 +63,7 @@ class Collection:
         self.objects: dict[Key, Json] = {}
         self.encoded: dict[Key, bytes] = {}
         self._history: deque[Change] = deque(maxlen=history)
-        self._floor = 0
+        self._floor = FIRST
         """Everything after this version is remembered."""
         self.listeners: set[Listener] = set()
 
@@ -123,7 +125,7 @@ class Store:
     def __init__(self, *, history: int) -> None:
         self._history = history
         self._collections: dict[str, Collection] = {}
-        self.version = 1
+        self.version = FIRST
         self.after: Callable[[str, Change], None] | None = None
         """Called with the collection's name once a change is stored and all watchers know it; may write."""
 
