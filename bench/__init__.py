@@ -1,0 +1,1 @@
+"""Measurements: what forming domains costs, how fast the command starts, how much an idle node program takes."""

@@ -1,0 +1,112 @@
+"""``python -m bench.domains``: measure, or write the report of what was measured.
+
+Measuring needs a control plane (``python -m testbed get`` builds it) and gcc; the report needs result files alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.domains.load import LoadSampler
+from bench.domains.natives import NativeError
+from bench.domains.ours import Interlace
+from bench.domains.record import write
+from bench.domains.scenario import Scenario
+from bench.domains.series import RESULTS, Series
+from bench.domains.world import Driver
+from interlace.kube.log import configure
+from interlace.sim.observing import NotReachedError
+from testbed.errors import BedError
+
+GOOD, BAD, REFUSED, FAILED, INTERRUPTED = 0, 1, 2, 4, 130
+
+
+def tell(line: str) -> None:
+    """One line of progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+async def measure(driver: Driver, series: Series) -> bool:
+    """All runs of a series, a new cluster for each size; True if each ended as it should."""
+    good = True
+    for nodes in series.sizes:
+        async with asyncio.TaskGroup() as group:
+            sampler = LoadSampler()
+            sampling = group.create_task(sampler.run())
+            async with driver.start(series, nodes=nodes) as world:
+                tell(f"{driver.name}, {nodes} nodes, Kubernetes {world.cluster.plane.version}")
+                scenario = Scenario(world, driver=driver, series=series, nodes=nodes, sampler=sampler, tell=tell)
+                for number in range(1 - series.warmup, series.runs + 1):
+                    run = await scenario.run(number)
+                    write(run, series.file(driver=driver.name, nodes=nodes, run=number))
+                    good = good and run.good
+            sampling.cancel()
+    return good
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.domains", description=__doc__.splitlines()[0])
+    parser.add_argument("--driver", choices=["interlace"], default="interlace")
+    parser.add_argument("-n", default="2,9,18,36", metavar="N,...", help="numbers of nodes")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--warmup", type=int, default=1, help="runs before the measured ones")
+    parser.add_argument("--out", type=Path, help="folder of the results")
+    parser.add_argument("--per-clique", type=int, default=18, help="nodes of one NVLink partition")
+    parser.add_argument("--pods-per-node", type=int, default=1)
+    parser.add_argument("--imex-ms", type=float, default=50, help="start of a simulated nvidia-imex")
+    parser.add_argument("--platform-rate", type=int, help="requests a second of the platform (default: its own)")
+    parser.add_argument("--volume-wait", type=float, default=0.31, help="seconds from binding to Prepare")
+    parser.add_argument("--steady", type=float, default=10.0, help="seconds of rest")
+    parser.add_argument("--tag", default="", help="name of a series with other settings")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code: 0 measured, 1 a run did not end as it should, 2 refused, 4 failed, 130 interrupted."""
+    given = _parser().parse_args(argv)
+    driver = Interlace(tell=lambda line: tell(f"  {line}"))
+    series = Series(
+        out=(given.out or RESULTS / given.driver).absolute(),
+        sizes=tuple(int(size) for size in given.n.split(",")),
+        runs=given.runs,
+        warmup=given.warmup,
+        per_clique=given.per_clique,
+        pods_per_node=given.pods_per_node,
+        imex_start=given.imex_ms / 1000,
+        platform_rate=given.platform_rate,
+        volume_wait=given.volume_wait,
+        steady=given.steady,
+        tag=given.tag,
+    )
+    configure("error", json=False)
+    code = INTERRUPTED
+    try:
+        code = GOOD if asyncio.run(_until_signal(driver, series)) else BAD
+    except* (NativeError, BedError, NotReachedError, OSError) as group:
+        tell(f"bench: {_first(group)}")
+        code = FAILED
+    except* (asyncio.CancelledError, KeyboardInterrupt):
+        tell("bench: interrupted, everything is taken down")
+    return code
+
+
+async def _until_signal(driver: Driver, series: Series) -> bool:
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await measure(driver, series)
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Interlace under test: everything that ``deploy/`` installs, on hollow nodes, as processes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from bench.domains.launch import SEPARATE, Launcher
+from bench.domains.natives import compile_nvml
+from bench.domains.series import Series
+from bench.domains.world import World
+from interlace.sim import audit
+from interlace.sim.cluster import NAMESPACE, Cluster, ClusterSettings, run_cluster
+from interlace.sim.kubelet.process import find_processes
+from interlace.sim.kubelet.programs import Programs
+from interlace.sim.kubelet.settings import KubeletSettings
+
+IMEX = "nvidia-imex (simulated)"
+NODE_GRACE = 50.0
+EVICTION = 300
+"""The platform's own times: no node is lost in a measurement."""
+
+
+class _Running:
+    """A cluster with Interlace in it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def component(self, user: str) -> str:
+        return audit.component(user, namespace=NAMESPACE)
+
+    def processes(self) -> dict[str, list[int]]:
+        pids = self.cluster.fleet.programs.processes
+        found = {
+            component: [
+                pids[pod.metadata.name] for pod in self.cluster.our_pods(component) if pod.metadata.name in pids
+            ]
+            for component in sorted(SEPARATE)
+        }
+        return found | {IMEX: find_processes(self.cluster.folder, program="interlace-simulated/daemon")}
+
+
+class Interlace:
+    """The driver of this project."""
+
+    name = "interlace"
+    components = ("controller", "agent", "imex-host")
+
+    def __init__(self, *, tell: Callable[[str], None] = lambda _line: None) -> None:
+        self._tell = tell
+
+    @asynccontextmanager
+    async def start(self, series: Series, *, nodes: int) -> AsyncIterator[World]:
+        """Raises NativeError without a compiler, and what `run_cluster` raises."""
+        nvml = await compile_nvml(series.out / ".native")
+        async with run_cluster(
+            ClusterSettings(
+                server="real",
+                nodes=nodes,
+                per_clique=series.per_clique,
+                replicas=1,
+                node_grace=NODE_GRACE,
+                eviction=EVICTION,
+                platform_rate=series.platform_rate,
+                kubelet=KubeletSettings(volume_wait=series.volume_wait),
+            ),
+            programs=Programs(imex_start=series.imex_start, separate=SEPARATE, launch=Launcher(nvml=nvml)),
+            tell=self._tell,
+        ) as cluster:
+            yield _Running(cluster)
