@@ -46,6 +46,7 @@ class PodWorker:
         self._changed = asyncio.Event()
         self._deleted = asyncio.Event()
         self._vanished = False
+        self._reporting = asyncio.Lock()
         self._restarts: dict[str, int] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._ready: dict[str, bool] = {}
@@ -75,9 +76,9 @@ class PodWorker:
         while not self._deleted.is_set():
             try:
                 await run_until(self._deleted, self._up())
-            except (KubeError, PluginError) as error:
-                # as kubelet does: what failed (a token, a status) is tried again, Prepare included
-                _log.warning("pod is tried again", pod=self.pod.metadata.name, error=str(error))
+            except* (KubeError, PluginError) as group:
+                # as kubelet does: what failed (a claim, a token, a status) is tried again, Prepare included
+                _log.warning("pod is tried again", pod=self.pod.metadata.name, error=str(group.exceptions[0]))
                 await asyncio.sleep(self.node.settings.sync_backoff)
         await self._down()
 
@@ -254,6 +255,11 @@ class PodWorker:
         )
 
     async def _report(self, phase: str, *, reason: str = "") -> None:
+        """Write the status as it is when its turn comes: an older one must never land after a newer one."""
+        async with self._reporting:
+            await self._write_status(phase, reason=reason)
+
+    async def _write_status(self, phase: str, *, reason: str) -> None:
         ready = phase == "Running" and all(self._ready.get(c["name"], False) for c in self.pod.spec.containers)
         waiting = {"waiting": {"reason": reason or "ContainerCreating"}}
         status: dict[str, Any] = {
