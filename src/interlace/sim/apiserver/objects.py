@@ -22,12 +22,23 @@ _encoder = msgspec.json.Encoder()
 _plain = msgspec.json.Decoder()
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _array = msgspec.json.Decoder(list[msgspec.Raw])
+_RAW_GROUP = "resource.k8s.io/"
 _MARK = b'"parameters"'
 
 
 def encode(value: Any) -> bytes:
     """Compact JSON, keys in the order of the dicts."""
-    return _encoder.encode(_wire(value))
+    return _encoder.encode(_wire(value) if _may_be_raw(value) else value)
+
+
+def _may_be_raw(value: Any) -> bool:
+    """Whether raw values may be in it: false for one object of a kind that has none."""
+    if type(value) is not dict or not value.get("metadata"):
+        return True
+    kind, version = value.get("kind"), value.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(version, str):
+        return True
+    return version.startswith(_RAW_GROUP) or kind.endswith("List") or kind == "Table"
 
 
 def _wire(value: Any) -> Any:

@@ -26,6 +26,8 @@ from interlace.sim.apiserver.store import Change, Collection, Expired, Key, Stor
 from interlace.sim.apiserver.views import View, negotiate
 
 _INITIAL_END = "k8s.io/initial-events-end"
+_EARLY = 0.01
+"""Seconds that an alarm may ring before its time."""
 _CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "
     "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
@@ -294,7 +296,8 @@ class Watch:
         """Chunks of whole lines; ends at the time limit, at :meth:`end` and after an error event."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout
-        bookmark_at = loop.time() + self._bookmark_every
+        bookmark_at = loop.time() + self._bookmark_every if self._bookmarks else deadline
+        alarm = loop.call_at(min(deadline, bookmark_at), self._wake.set)
         try:
             while True:
                 if self._queue:
@@ -302,27 +305,22 @@ class Watch:
                     self._queue.clear()
                     yield chunk
                     continue
-                if self._ended:
+                now = loop.time() + _EARLY
+                if self._ended or now >= deadline:
                     break
-                now = loop.time()
-                if now >= deadline:
-                    break
-                if self._bookmarks and now >= bookmark_at:
-                    bookmark_at = now + self._bookmark_every
+                if now >= bookmark_at:
+                    bookmark_at = loop.time() + self._bookmark_every
+                    alarm = loop.call_at(min(deadline, bookmark_at), self._wake.set)
                     yield self._bookmark()
                     continue
                 self._wake.clear()
-                until = min(deadline, bookmark_at) if self._bookmarks else deadline
-                try:
-                    async with asyncio.timeout_at(until):
-                        await self._wake.wait()
-                except TimeoutError:
-                    continue
+                await self._wake.wait()  # the alarm is its deadline
             if self.is_cut:
                 yield self._bookmark()[:20]
             elif self._bookmarks and not self._ended:
                 yield self._bookmark()
         finally:
+            alarm.cancel()
             self._collection.listeners.discard(self._offer)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -21,29 +21,27 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from interlace.kube.config import Config
-from interlace.sim.apiserver import admission, certificates, definitions, errors
-from interlace.sim.apiserver.admission import Operation
+from interlace.sim.apiserver import certificates, errors
 from interlace.sim.apiserver.audit import AuditLog
-from interlace.sim.apiserver.auth import AUDIENCE, Tokens, UserInfo
+from interlace.sim.apiserver.auth import Tokens, UserInfo
 from interlace.sim.apiserver.calls import Call, Target, parse_path, verb_of
 from interlace.sim.apiserver.definitions import Definitions
 from interlace.sim.apiserver.documents import Documents
 from interlace.sim.apiserver.errors import ApiFault
 from interlace.sim.apiserver.faults import Faults
+from interlace.sim.apiserver.gate import ANONYMOUS, Gate
 from interlace.sim.apiserver.kinds import Kinds
-from interlace.sim.apiserver.objects import Json, encode, get
-from interlace.sim.apiserver.rbac import Authorizer, Request
+from interlace.sim.apiserver.objects import encode
 from interlace.sim.apiserver.reading import Watch
-from interlace.sim.apiserver.selectors import by_label_selector
-from interlace.sim.apiserver.store import Key, Store
+from interlace.sim.apiserver.store import Store
 from interlace.sim.apiserver.subresources import Subresources
 from interlace.sim.apiserver.verbs import Answer, Verbs
+from interlace.sim.apiserver.webhooks import Webhooks
 from interlace.sim.apiserver.writing import Writer
 from interlace.sim.plane import AuditRecord
 
 _log = structlog.get_logger(__name__)
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/openid/v1/jwks")
 _BODY_LIMIT = 3 * 1024 * 1024
 _ADMIN = ("kubernetes-admin", ("system:masters",))
 
@@ -78,26 +76,26 @@ class ApiServer:
         self._tokens = Tokens()
         self._definitions = Definitions(self.store, self.kinds)
         self.store.after = self._definitions.follow
-        self.authorizer = Authorizer(self._lookup)
+        self._gate = Gate(store=self.store, kinds=self.kinds, tokens=self._tokens)
+        self._webhooks = Webhooks(self.store)
         minor = int(version.lstrip("v").split(".")[1])
         self._writer = Writer(
             store=self.store,
-            admission=self._admit,
-            allowed=self.authorizer.allowed,
+            admission=self._webhooks.ask,
+            allowed=self._gate.authorizer.allowed,
             granular_claims=minor >= 36,
         )
         subresources = Subresources(
             store=self.store,
             writer=self._writer,
             tokens=self._tokens,
-            authorizer=self.authorizer,
-            authenticate=self._who,
+            authorizer=self._gate.authorizer,
+            authenticate=self._gate.who,
         )
         self._verbs = Verbs(store=self.store, kinds=self.kinds, writer=self._writer, subresources=subresources)
         self._documents = Documents(self.kinds, version=version, jwks=self._tokens.jwks())
         self._runner: web.ServerRunner | None = None
         self._site: web.TCPSite | None = None
-        self._session: aiohttp.ClientSession | None = None
         self._ca = b""
         self._ssl: Any = None
 
@@ -132,7 +130,7 @@ class ApiServer:
         """Start to listen. Raises OSError if the port is taken."""
         self._dir.mkdir(parents=True, exist_ok=True)
         self._ssl, self._ca = certificates.make(self._dir)
-        self._session = aiohttp.ClientSession()
+        await self._webhooks.__aenter__()
         server = web.Server(self._serve, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, keepalive_timeout=300.0, shutdown_timeout=0.5)
         await self._runner.setup()
@@ -152,8 +150,7 @@ class ApiServer:
             watch.end()
         if self._runner is not None:
             await self._runner.cleanup()
-        if self._session is not None:
-            await self._session.close()
+        await self._webhooks.__aexit__()
 
     async def refuse(self) -> None:
         """Go away: no connection is accepted and open ones are broken, until :meth:`accept`."""
@@ -205,17 +202,17 @@ class ApiServer:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.time()
         target = parse_path(request.path)
-        user = UserInfo("system:anonymous", groups=["system:unauthenticated"])
+        user = ANONYMOUS
         verb = request.method.lower()
         try:
             if target is not None:
                 verb = verb_of(request.method, target, request.query)
-            user = self._authenticate(request, target, verb)
+            user = self._gate.authenticate(request.headers, target, verb)
             self.faults.check(target.resource if target else request.path)
             if target is None:
                 answer = self._plain(request, user)
             else:
-                self._authorize(user, target, verb, request)
+                self._gate.authorize(user, target, verb, fields=request.query.get("fieldSelector", ""))
                 found = await self._answer(request, target, verb, user, started)
                 if isinstance(found, web.StreamResponse):
                     return found
@@ -320,137 +317,12 @@ class ApiServer:
             )
         )
 
-    # -- who and whether
-
-    def _authenticate(self, request: web.BaseRequest, target: Target | None, verb: str) -> UserInfo:
-        header = request.headers.get("Authorization", "")
-        scheme, _, token = header.partition(" ")
-        if not header:
-            return UserInfo("system:anonymous", groups=["system:unauthenticated"])
-        user = self._who(token.strip(), [AUDIENCE]) if scheme.lower() == "bearer" else None
-        if user is None:
-            raise errors.unauthorized()
-        wanted = request.headers.get("Impersonate-User")
-        if wanted is None:
-            return user
-        groups = request.headers.getall("Impersonate-Group", [])
-        for resource, name in (("users", wanted), *(("groups", group) for group in groups)):
-            question = Request(verb="impersonate", resource=resource, name=name)
-            if self.authorizer.refusal(user, question) is not None:
-                raise self._no_impersonation(user, wanted, verb, target)
-        return UserInfo(wanted, groups=[*groups, "system:authenticated"])
-
-    def _no_impersonation(self, user: UserInfo, wanted: str, verb: str, target: Target | None) -> ApiFault:
-        """The refusal, which names the right that would do for this request."""
-        mode = "serviceaccount" if wanted.startswith("system:serviceaccount:") else "user-info"
-        question = Request(
-            verb=f"impersonate-on:{mode}:{verb}",
-            group=target.group if target else "",
-            resource=target.resource if target else "",
-            subresource=target.subresource if target else "",
-            namespace=target.namespace if target else "",
-            name=target.name if target else "",
-            path="" if target else "/",
-        )
-        return _refused(question, self.authorizer.refusal(user, question) or f"cannot impersonate {wanted}")
-
-    def _who(self, token: str, audiences: list[str]) -> UserInfo | None:
-        return self._tokens.authenticate(token, still_there=self._still_there, audiences=audiences)
-
-    def _still_there(self, resource: str, *, namespace: str, name: str, uid: str) -> bool:
-        found = self.store.get(f"{resource}.", (namespace, name))
-        return found is not None and found["metadata"]["uid"] == uid
-
-    def _authorize(self, user: UserInfo, target: Target, verb: str, request: web.BaseRequest) -> None:
-        question = Request(
-            verb=verb,
-            group=target.group,
-            resource=target.resource,
-            subresource=target.subresource,
-            namespace=target.namespace,
-            name=target.name,
-            fields=request.query.get("fieldSelector", ""),
-        )
-        refusal = self.authorizer.refusal(user, question)
-        if refusal is not None:
-            raise _refused(question, refusal)
-
     def _plain(self, request: web.BaseRequest, user: UserInfo) -> Answer:
-        path = request.path
-        if not path.startswith(_PUBLIC):
-            question = Request(verb=request.method.lower(), path=path)
-            refusal = self.authorizer.refusal(user, question)
-            if refusal is not None:
-                raise _refused(question, refusal)
+        self._gate.authorize_path(user, request.method, request.path)
         if request.method != "GET":
             raise errors.method_not_allowed()
-        return self._documents.answer(path, request.headers.get("Accept", ""), request.host)
-
-    def _lookup(self, plural: str, namespace: str | None) -> Iterable[Json]:
-        storage = next(
-            (kind.storage for kind in self.kinds if kind.plural == plural and kind.group != "events.k8s.io"), ""
-        )
-        objects = self.store.collection(storage).objects
-        return [obj for key, obj in objects.items() if namespace is None or key[0] == namespace]
-
-    # -- admission
-
-    async def _admit(
-        self, call: Call, operation: Operation, key: Key, *, new: Json | None, old: Json | None, dry_run: bool
-    ) -> Json | None:
-        if operation != "DELETE" and call.kind.storage == definitions.STORAGE and new is not None:
-            definitions.check(new)
-        configs = [
-            obj
-            for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-            for obj in self.store.collection(f"{plural}.admissionregistration.k8s.io").objects.values()
-        ]
-        if not configs or self._session is None:
-            return new
-        namespace = self.store.get("namespaces.", ("", key[0])) if key[0] else None
-        admitted = await admission.admit(
-            configs,
-            operation=operation,
-            kind=call.kind,
-            subresource=call.target.subresource,
-            namespace=key[0],
-            name=key[1],
-            obj=new,
-            old=old,
-            user=call.user,
-            dry_run=dry_run,
-            session=self._session,
-            resolve=self._resolve,
-            namespace_labels=get(namespace, "metadata", "labels") or {},
-        )
-        call.warnings.extend(admitted.warnings)
-        return admitted.obj
-
-    def _resolve(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
-        """Address of a ready pod behind a service."""
-        service = self.store.get("services.", (namespace, name))
-        entry = next((p for p in get(service, "spec", "ports") or () if p.get("port") == port), None)
-        if service is None or entry is None:
-            return None
-        chosen = by_label_selector({"matchLabels": get(service, "spec", "selector") or {}})
-        for (space, _), pod in self.store.collection("pods.").objects.items():
-            if space != namespace or not chosen(pod) or not get(pod, "status", "podIP"):
-                continue
-            if not any(c["type"] == "Ready" and c["status"] == "True" for c in get(pod, "status", "conditions") or ()):
-                continue
-            target = entry.get("targetPort", port)
-            if isinstance(target, str):
-                ports = [p for c in pod["spec"]["containers"] for p in c.get("ports") or () if p.get("name") == target]
-                if not ports:
-                    continue
-                target = ports[0]["containerPort"]
-            return pod["status"]["podIP"], int(target)
-        return None
+        return self._documents.answer(request.path, request.headers.get("Accept", ""), request.host)
 
 
 def _failed(fault: ApiFault) -> Answer:
     return Answer(encode(fault.status), status=fault.code, headers=fault.headers, reason=fault.reason)
-
-
-def _refused(question: Request, why: str) -> ApiFault:
-    return errors.forbidden(question.group, question.resource, question.name, why)
