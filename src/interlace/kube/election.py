@@ -24,6 +24,8 @@ from interlace.kube.errors import Conflict, KubeError, LeadershipLost, NotFound
 
 log = structlog.get_logger(__name__)
 
+SHORTEST = 0.01
+"""Seconds below which there is no time left for another attempt."""
 RELEASE_LIMIT = 3.0
 """Seconds that giving the Lease back may take at exit."""
 
@@ -117,15 +119,16 @@ class Election:
     async def _keep(self) -> None:
         """Renew until that fails for too long; ends only by an exception."""
         loop = asyncio.get_running_loop()
-        why = ""
+        began, why = self._renewed, ""
         while True:
             limit = self._renewed + self._renew_deadline
-            await asyncio.sleep(min(self._retry, limit - loop.time()))
-            if loop.time() >= limit:
+            await asyncio.sleep(max(0.0, min(began + self._retry, limit) - loop.time()))
+            began = loop.time()
+            if limit - began < SHORTEST:
                 raise LeadershipLost(f"lease {self._lease}: not renewed in {self._renew_deadline:g} s: {why}")
             try:
                 # Half the time each, so that one silent connection does not cost the Lease.
-                async with asyncio.timeout_at(min(limit, loop.time() + self._renew_deadline / 2)):
+                async with asyncio.timeout_at(min(limit, began + self._renew_deadline / 2)):
                     held = await self._try()
             except (KubeError, TimeoutError) as error:
                 why = str(error) or "no answer"

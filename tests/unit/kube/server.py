@@ -63,6 +63,17 @@ class Refusal:
     """Only requests whose path ends so."""
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """How the network treats one client, in seconds: requests arrive late, answers come back late.
+
+    A late request takes effect all the same when its client has long given up.
+    """
+
+    there: float = 0.0
+    back: float = 0.0
+
+
 class Server:
     """An async context manager. Tests change ``objects`` by ``put`` and ``remove`` and read ``asked``."""
 
@@ -81,6 +92,9 @@ class Server:
         self.doom: Literal["", "expire", "end"] = ""
         """What becomes of every new watch, after its first events."""
         self.delay = 0.0
+        self.trouble: dict[str, Trouble] = {}
+        """By user agent."""
+        self._late: set[asyncio.Task[web.StreamResponse]] = set()
         self.lose_answers = 0
         """So many writes take effect and are not answered."""
         self.expiring_pages = 0
@@ -193,6 +207,8 @@ class Server:
         if self._runner is not None:
             for transport in self._open:
                 transport.abort()
+            for task in self._late:
+                task.cancel()
             runner, self._runner = self._runner, None
             await runner.cleanup()
 
@@ -221,7 +237,13 @@ class Server:
                 return _answer(_status(refusal.status, refusal.reason), status=refusal.status, headers=refusal.headers)
             if self.token is not None and request.headers.get("Authorization") != f"Bearer {self.token}":
                 return _answer(_status(401, "Unauthorized"), status=401)
-            return await self._route(request, body)
+            trouble = self.trouble.get(headers.get("User-Agent", ""))
+            if trouble is None:
+                return await self._route(request, body)
+            task = asyncio.ensure_future(self._late_route(request, body, trouble))
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+            return await asyncio.shield(task)
         finally:
             self._open.discard(transport)
 
@@ -237,6 +259,12 @@ class Server:
         if self.lose_answers and self.version != before:
             self.lose_answers -= 1
             _transport(request).abort()
+        return answer
+
+    async def _late_route(self, request: web.Request, body: bytes, trouble: Trouble) -> web.StreamResponse:
+        await asyncio.sleep(trouble.there)
+        answer = await self._route(request, body)
+        await asyncio.sleep(trouble.back)
         return answer
 
     def _list(self, request: web.Request, collection: str, namespace: str, *, metadata_only: bool) -> web.Response:
