@@ -12,7 +12,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
-import structlog
 from prometheus_client import CollectorRegistry
 
 from interlace.api.core import ObjectReference, Pod
@@ -26,6 +25,7 @@ from interlace.kube.config import Config
 from interlace.kube.election import Election
 from interlace.kube.errors import Conflict, Invalid, NotFound
 from interlace.kube.events import Recorder
+from interlace.kube.log import get_logger
 from interlace.kube.metrics import Metrics as RuntimeMetrics
 from interlace.kube.queue import WorkQueue, work
 from interlace.kube.serving import Serving
@@ -34,7 +34,7 @@ COMPONENT = "interlace-controller"
 SYNC_LIMIT = 120.0
 """Seconds for the first lists of a term."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class _Target(msgspec.Struct, frozen=True):

@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlace.api.computedomain import FINALIZER, ComputeDomain, ComputeDomainClique, ComputeDomainStatus
 from interlace.api.core import ObjectReference
@@ -37,6 +36,7 @@ from interlace.domains.waiting import Patience, Wait, waits
 from interlace.kube.client import Client
 from interlace.kube.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from interlace.kube.events import Recorder
+from interlace.kube.log import get_logger
 
 TEMPLATE_RETRY: Final = 15.0
 """Seconds until a template that was refused is tried again."""
@@ -45,7 +45,7 @@ NOT_FOUND_RETRY: Final = 1.0
 REST: Final = 8.0
 """Times the processor time of planning that a domain rests after a pass: a huge one must not crowd out the others."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Memo(msgspec.Struct):

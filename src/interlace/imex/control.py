@@ -12,9 +12,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import structlog
-
 from interlace.imex.order import MAX_LINE, Order, ProtocolError, Refusal, Release, State, decode, encode
+from interlace.kube.log import get_logger
 
 CONNECT_TIMEOUT = 5.0
 SEND_TIMEOUT = 5.0
@@ -23,7 +22,7 @@ LONGEST_PAUSE = 2.0
 
 Handler = Callable[[State | None], None]
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class HostLink:

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import structlog
-
 from interlace.api.core import Lease, LeaseSpec
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, KubeError, LeadershipLost, NotFound
+from interlace.kube.log import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 SHORTEST = 0.01
 """Seconds below which there is no time left for another attempt."""

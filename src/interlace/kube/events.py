@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import structlog
-
 from interlace.api.core import Event, ObjectReference
 from interlace.kube.bucket import TokenBucket
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError, NotFound, ServerError, TooManyRequests, Unreachable
+from interlace.kube.log import get_logger
 from interlace.kube.metrics import Metrics
 from interlace.kube.queue import WorkQueue, work
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 BURST = 25
 """Writes about one object at once; afterwards one each ``REFILL`` seconds (as client-go)."""

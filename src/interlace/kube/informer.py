@@ -14,19 +14,18 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import structlog
-
 from interlace.api.meta import Object
 from interlace.kube.backoff import backoff
 from interlace.kube.client import Client
 from interlace.kube.codec import WatchEvent
 from interlace.kube.errors import BadRequest, Expired, Invalid, KubeError, Unreachable
+from interlace.kube.log import get_logger
 from interlace.kube.metrics import Metrics
 from interlace.kube.store import Change, IndexFunction, Key, Store, key_of
 
 T = TypeVar("T", bound=Object)
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

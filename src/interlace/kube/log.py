@@ -33,7 +33,7 @@ class Log:
         self._logger = logger
         self._fields = fields
 
-    def bind(self, **fields: Any) -> Log:
+    def bind(self, /, **fields: Any) -> Log:
         """A logger whose events have these fields too."""
         return Log(self._logger, {**self._fields, **fields})
 
@@ -46,12 +46,13 @@ class Log:
     def warning(self, event: str, /, **fields: Any) -> None:
         self._write(logging.WARNING, event, fields)
 
-    def error(self, event: str, /, **fields: Any) -> None:
-        self._write(logging.ERROR, event, fields)
+    def error(self, event: str, /, *, exc_info: BaseException | None = None, **fields: Any) -> None:
+        """``exc_info`` adds the traceback of an exception."""
+        self._write(logging.ERROR, event, fields, exc_info)
 
-    def exception(self, event: str, /, *, error: BaseException | None = None, **fields: Any) -> None:
-        """An error with the traceback of ``error``, by default of the exception being handled."""
-        self._write(logging.ERROR, event, fields, error or sys.exception())
+    def exception(self, event: str, /, **fields: Any) -> None:
+        """An error with the traceback of the exception that is being handled."""
+        self._write(logging.ERROR, event, fields, sys.exception())
 
     def _write(self, level: int, event: str, fields: Mapping[str, Any], error: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):
@@ -60,7 +61,7 @@ class Log:
 
 def get_logger(name: str) -> Log:
     """The logger of a module (``__name__``), or of a part that is named otherwise."""
-    return Log(logging.getLogger(name if name.startswith(_ROOT) else f"{_ROOT}.{name}"), {})
+    return Log(logging.getLogger(name if name.startswith(f"{_ROOT}.") else f"{_ROOT}.{name}"), {})
 
 
 def configure(level: str = "info", *, json: bool) -> None:
@@ -96,8 +97,8 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "event": record.getMessage(),
         }
-        # A field does not replace what every line has.
-        line = {**line, **fields, **line, **({"exception": trace} if trace else {})}
+        # The second time so that no field replaces what every line has.
+        line = line | fields | line | ({"exception": trace} if trace else {})
         return msgspec.json.encode(line, enc_hook=str).decode()
 
 

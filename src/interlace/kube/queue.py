@@ -12,15 +12,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-import structlog
-
 from interlace.kube.backoff import backoff
 from interlace.kube.errors import ApiError, Conflict, KubeError
+from interlace.kube.log import get_logger
 from interlace.kube.metrics import Metrics
 
 K = TypeVar("K", bound=Hashable)
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LATE_SHARE = 4
 """Keys added by a timer wait behind fresh ones, but every fourth one taken is of them."""

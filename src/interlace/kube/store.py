@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-import structlog
-
 from interlace.api.meta import Object
+from interlace.kube.log import get_logger
 
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]
@@ -21,7 +20,7 @@ Change = tuple[T | None, T | None]
 """(old, new): an addition has no old, a deletion no new."""
 IndexFunction = Callable[[T], Iterable[str]]
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def key_of(obj: Object) -> Key:

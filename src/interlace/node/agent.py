@@ -12,7 +12,6 @@ import contextlib
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import structlog
 from prometheus_client import CollectorRegistry
 
 from interlace import __version__
@@ -22,6 +21,7 @@ from interlace.imex.control import HostLink
 from interlace.kube.client import Client
 from interlace.kube.config import Config
 from interlace.kube.events import Recorder
+from interlace.kube.log import get_logger
 from interlace.kube.metrics import Metrics as KubeMetrics
 from interlace.kube.serving import Serving
 from interlace.node.checkpoint import Checkpoint
@@ -43,7 +43,7 @@ from interlace.node.sweep import Sweeper, remove_orphans
 
 CLEAR_WAIT = 15.0
 """How long the sockets wait for an API server that does not answer; kubelet needs them to unprepare."""
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 async def serve(settings: AgentSettings, *, config: Config, facts: FactsSource) -> None:

@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import structlog
 
+from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, found_specs
 from interlace.node.errors import StateError
 from interlace.node.files import in_thread, write_whole
 
 VERSION = 1
 FILE_NAME = "checkpoint.json"
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True):

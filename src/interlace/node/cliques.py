@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
 from interlace.api.computedomain import CLIQUE_LABEL, ComputeDomainClique
 from interlace.kube.client import Client
 from interlace.kube.informer import Informer
+from interlace.kube.log import get_logger
 from interlace.node.fabric import Fabric
 from interlace.node.membership import membership
 from interlace.node.state import NodeState
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class CliqueWatch:

@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import structlog
-
 from interlace.api.computedomain import DRIVER
+from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, qualified_ids
 from interlace.node.demand import ClaimRef
 from interlace.node.errors import AgentError, Refusal
@@ -23,7 +22,7 @@ from interlace.node.rpc import Method, Service, not_served
 
 SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 _MESSAGES: dict[str, Any] = {"v1": dra_v1_pb2, "v1beta1": dra_v1beta1_pb2}
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Claims(Protocol):

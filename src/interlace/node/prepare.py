@@ -12,12 +12,11 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-import structlog
-
 from interlace.api.core import ObjectReference
 from interlace.api.resource import ResourceClaim
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError, NotFound
+from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, remove_spec, spec_path, write_spec
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.clock import now
@@ -34,7 +33,7 @@ from interlace.node.turns import Turns
 GET_TIMEOUT = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 4.0
 """Between two attempts to read a claim, in seconds."""
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class EventSink(Protocol):

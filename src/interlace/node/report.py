@@ -12,12 +12,12 @@ import contextlib
 from collections.abc import Mapping
 
 import msgspec
-import structlog
 
 from interlace.api.computedomain import DRIVER
 from interlace.api.resource import ResourceClaim
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, Invalid, NotFound
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.node.clock import now
 from interlace.node.standing import PEERS, READY, Standing, Verdict, body
@@ -25,7 +25,7 @@ from interlace.node.standing import PEERS, READY, Standing, Verdict, body
 WORKERS = 4
 FORGET_WAIT = 2.0
 """How long ``forget`` waits for a write that is on its way."""
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Reporter:

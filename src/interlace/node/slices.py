@@ -12,13 +12,13 @@ import contextlib
 from typing import Any
 
 import msgspec
-import structlog
 
 from interlace.api.computedomain import DRIVER
 from interlace.api.resource import Device, DeviceAttribute, ResourcePool, ResourceSlice, ResourceSliceSpec
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError
 from interlace.kube.informer import Informer
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.node.errors import RivalDriver
 from interlace.node.fabric import Fabric
@@ -26,7 +26,7 @@ from interlace.node.fabric import Fabric
 CHANNEL, UNHEALTHY = "channel", "channel-unhealthy"
 _ATTRIBUTE_LIMIT = 64
 _NAME_LIMIT = 253
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def devices(fabric: Fabric) -> list[Device]:

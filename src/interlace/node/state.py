@@ -10,11 +10,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-import structlog
-
 from interlace.imex.order import Order, State
 from interlace.imex.order import Refusal as HostRefusal
 from interlace.imex.reasons import ImexError
+from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.fabric import Fabric
@@ -22,7 +21,7 @@ from interlace.node.gate import View
 from interlace.node.membership import Membership
 from interlace.node.orders import order, wanted_domain
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 UNREAD = Fabric(
     healthy=False, settled=False, reason="FactsUnread", message="The GPUs of this node have not been read yet."

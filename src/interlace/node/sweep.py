@@ -10,11 +10,10 @@ import asyncio
 import contextlib
 import random
 
-import structlog
-
 from interlace.api.resource import ResourceClaim
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError, NotFound
+from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, found_specs, remove_spec
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.errors import AgentError
@@ -25,7 +24,7 @@ from interlace.node.standing import Standing, reported
 
 RETRY = 5.0
 """Seconds until a claim that could not be read is tried again after a start."""
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def remove_orphans(checkpoint: Checkpoint, settings: AgentSettings) -> None:

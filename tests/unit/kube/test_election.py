@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 import pytest
-import structlog
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
@@ -335,5 +334,4 @@ def test_two_candidates_never_lead_at_once_and_one_leads_in_the_end(
             for task in tasks:
                 task.cancel()
 
-    with structlog.testing.capture_logs():
-        run_virtual(scenario)
+    run_virtual(scenario)

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Literal
 
-import structlog
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
@@ -210,5 +209,4 @@ def test_at_rest_cache_equals_server_and_every_key_was_reconciled(
                 lists = sum("watch" not in a.query or "sendInitialEvents" in a.query for a in server.asked)
                 event(f"lists: {min(5, lists)}")
 
-    with structlog.testing.capture_logs():
-        run_virtual(scenario)
+    run_virtual(scenario)

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import aiohttp
-import structlog
 import yaml
 from aiohttp import web
 from multidict import CIMultiDict
 
 from interlace.kube.config import Config
+from interlace.kube.log import get_logger
 from interlace.sim.apiserver import certificates, errors
 from interlace.sim.apiserver.audit import AuditLog
 from interlace.sim.apiserver.auth import Tokens, UserInfo
@@ -40,7 +40,7 @@ from interlace.sim.apiserver.webhooks import Webhooks
 from interlace.sim.apiserver.writing import Writer
 from interlace.sim.plane import AuditRecord
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _BODY_LIMIT = 3 * 1024 * 1024
 _ADMIN = ("kubernetes-admin", ("system:masters",))

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from interlace.kube.log import get_logger
 from interlace.node.proto import dra_v1_pb2, dra_v1beta1_pb2, registration_pb2
 
-_log = structlog.get_logger("simulated-kubelet")
+_log = get_logger("simulated-kubelet")
 _VERSIONS: tuple[tuple[str, Any], ...] = (("v1", dra_v1_pb2), ("v1beta1", dra_v1beta1_pb2))
 _REGISTRATION_LIMIT = 5.0
 

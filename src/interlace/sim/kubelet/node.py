@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import structlog
 
 from interlace.api.computedomain import NODE_CLIQUE_LABEL
 from interlace.api.core import Lease, Node, Pod
@@ -25,6 +24,7 @@ from interlace.kube.client import Client
 from interlace.kube.errors import AlreadyExists, KubeError
 from interlace.kube.events import Recorder
 from interlace.kube.informer import Informer
+from interlace.kube.log import get_logger
 from interlace.sim.kubelet.dra import Plugins
 from interlace.sim.kubelet.hardware import Tray
 from interlace.sim.kubelet.pods import PodWorker
@@ -34,7 +34,7 @@ from interlace.sim.kubelet.settings import KubeletSettings
 from interlace.sim.kubelet.token import TokenRequest
 from interlace.sim.plane import Plane
 
-_log = structlog.get_logger("simulated-kubelet")
+_log = get_logger("simulated-kubelet")
 
 REGISTRAR = "var/lib/kubelet/plugins_registry"
 PLUGINS = "var/lib/kubelet/plugins"

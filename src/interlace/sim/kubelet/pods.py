@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
-import structlog
 
 from interlace.api.core import ObjectReference, Pod
 from interlace.api.resource import ResourceClaim
 from interlace.kube.errors import KubeError, NotFound
+from interlace.kube.log import get_logger
 from interlace.sim.kubelet.cdi import ContainerEdits, UnresolvableDeviceError, resolve
 from interlace.sim.kubelet.container import ContainerRecord, describe
 from interlace.sim.kubelet.dra import Claim, PluginError
@@ -28,7 +28,7 @@ from interlace.sim.kubelet.stopping import run_until
 if TYPE_CHECKING:
     from interlace.sim.kubelet.node import HollowNode
 
-_log = structlog.get_logger("simulated-kubelet")
+_log = get_logger("simulated-kubelet")
 
 
 class PodWorker:

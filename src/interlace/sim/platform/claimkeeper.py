@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
-import structlog
 
 from interlace.api.core import ObjectReference
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, KubeError, NotFound
 from interlace.kube.events import Recorder
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.platform.claims import is_done, made_for, make_claim, unmet, upkeep
 from interlace.sim.platform.devicekinds import ResourceClaim, ResourceClaimTemplate
@@ -25,7 +25,7 @@ _MANAGER = "ResourceClaimController"
 _WORKERS = 10
 _AFTER_CONFLICT = 0.02
 
-log = structlog.get_logger("simulated-resource-claim-controller")
+log = get_logger("simulated-resource-claim-controller")
 
 
 class ClaimKeeper:

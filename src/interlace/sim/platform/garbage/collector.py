@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
-import structlog
 
 from interlace.api.meta import Object, ObjectMeta, OwnerReference, PartialObjectMetadata, Resource, Struct
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, KubeError, NotFound, UnknownKind
 from interlace.kube.informer import Informer
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.kube.untyped import Discovery
 from interlace.sim.platform.garbage.graph import Graph, Item
@@ -26,7 +26,7 @@ IGNORED = frozenset({"events", "componentstatuses"})
 """Kinds that have no owners, or cannot be watched."""
 _WORKERS = 20
 
-log = structlog.get_logger("simulated-garbage-collector")
+log = get_logger("simulated-garbage-collector")
 
 
 class _Definition(Struct, frozen=True):

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
 from interlace.kube.client import Client
 from interlace.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.kube.untyped import Discovery
 from interlace.sim.platform.garbage.collector import IGNORED, partial
@@ -23,7 +22,7 @@ _LOOK_AGAIN = 0.2
 _METHOD_NOT_ALLOWED = 405
 _WORKERS = 2
 
-log = structlog.get_logger("simulated-namespace-controller")
+log = get_logger("simulated-namespace-controller")
 
 
 class Namespaces:

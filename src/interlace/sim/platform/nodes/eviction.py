@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from interlace.api.core import ObjectReference
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, NotFound
 from interlace.kube.events import Recorder
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.platform.conditions import with_condition
 from interlace.sim.platform.kinds import Node, Pod, Taint
@@ -22,7 +21,7 @@ from interlace.sim.platform.views import Key, Views, key_of
 
 _WORKERS = 8
 
-log = structlog.get_logger("simulated-taint-eviction-controller")
+log = get_logger("simulated-taint-eviction-controller")
 
 
 class TaintEviction:

@@ -10,12 +10,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import structlog
-
 from interlace.api.core import Lease, ObjectReference
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, KubeError, NotFound
 from interlace.kube.events import Recorder
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.platform.batches import together
 from interlace.sim.platform.conditions import with_condition
@@ -28,7 +27,7 @@ _STALL = 0.5
 """Seconds by which a timer may be late before the lateness is put down to this process."""
 _WORKERS = 4
 
-log = structlog.get_logger("simulated-node-lifecycle-controller")
+log = get_logger("simulated-node-lifecycle-controller")
 
 
 class NodeLifecycle:

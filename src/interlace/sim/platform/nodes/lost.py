@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, NotFound
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.platform.conditions import with_condition
 from interlace.sim.platform.kinds import Node, Pod
@@ -20,7 +19,7 @@ QUARANTINE = 1.0
 """Seconds; the real controller waits 40 and looks every 20."""
 _WORKERS = 8
 
-log = structlog.get_logger("simulated-pod-garbage-collector")
+log = get_logger("simulated-pod-garbage-collector")
 
 
 class LostPods:

@@ -13,12 +13,11 @@ import dataclasses
 import time
 from collections.abc import Mapping
 
-import structlog
-
 from interlace.api.core import ObjectReference
 from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, KubeError, NotFound
 from interlace.kube.events import Recorder
+from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.sim.apiserver.quantity import QuantityError
 from interlace.sim.platform.conditions import with_condition
@@ -43,7 +42,7 @@ _RETRY_ANYWAY = 30.0
 """Seconds after which a parked pod is looked at even if nothing changed."""
 _WRITE_ATTEMPTS = 4
 
-log = structlog.get_logger(COMPONENT)
+log = get_logger(COMPONENT)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
