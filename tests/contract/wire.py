@@ -6,6 +6,7 @@ Invariant: nothing is interpreted: an error status is a :class:`Reply` like any 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -117,7 +118,8 @@ class Wire:
     ) -> Reply:
         """One request; a body that is no bytes is sent as JSON, a trailing underscore of a parameter is cut."""
         assert self._session is not None
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        text = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        data = None if text is None else io.BytesIO(text)
         sent = {"Content-Type": media, "Accept": accept}
         if act_as:
             sent["Impersonate-User"] = act_as

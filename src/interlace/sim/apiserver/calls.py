@@ -132,6 +132,8 @@ class Call:
     def delete_options(self) -> DeleteOptions:
         """From the body if there is one, else from the query; never from both. Raises ApiFault."""
         body: Json = self.json() if self.body.strip() else self._query_options()
+        if not isinstance(body, dict):
+            raise errors.bad_request("expected DeleteOptions, got a value that is no object")
         preconditions = body.get("preconditions") or {}
         propagation = body.get("propagationPolicy") or None
         if propagation not in (None, *_POLICIES):
