@@ -258,7 +258,8 @@ class Server:
         answer = self._object(request, body, collection, namespace, name, subresource)
         if self.lose_answers and self.version != before:
             self.lose_answers -= 1
-            _transport(request).abort()
+            if request.transport is not None:
+                _transport(request).abort()
         return answer
 
     async def _late_route(self, request: web.Request, body: bytes, trouble: Trouble) -> web.StreamResponse:

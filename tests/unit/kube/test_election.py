@@ -267,7 +267,7 @@ STEPS = st.lists(st.tuples(ACTIONS, PAUSES), min_size=3, max_size=10)
 
 
 @settings(
-    max_examples=60,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[phase for phase in Phase if phase is not Phase.explain],
