@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from interlace.sim.apiserver import errors
+from interlace.sim.apiserver import binary, errors
 from interlace.sim.apiserver.auth import UserInfo
 from interlace.sim.apiserver.cause import Cause
 from interlace.sim.apiserver.kinds import Kind
@@ -164,7 +164,12 @@ class Call:
         return options
 
     def json(self) -> Any:
-        """The body as JSON. Raises ApiFault 400."""
+        """The body as JSON, read from the binary encoding if it is in that. Raises ApiFault 400."""
+        if self.body.startswith(binary.MAGIC):
+            try:
+                return binary.decode(self.body)
+            except ValueError as error:
+                raise errors.bad_request(str(error)) from error
         try:
             return decode(self.body)
         except msgspec.DecodeError as error:

@@ -136,6 +136,10 @@ def _property(shape: Shape, schemas: dict[str, Json]) -> Json:
             return {"oneOf": [{"type": "string"}, {"type": "number"}]}
         case "any":
             return {"type": "object"}
+        case "int32" | "int64" as form:
+            return {"type": "integer", "format": form}
+        case "bytes":
+            return {"type": "string", "format": "byte"}
         case form:
             return {"type": form}
 

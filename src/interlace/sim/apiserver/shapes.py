@@ -14,8 +14,10 @@ from typing import Any, final
 
 import msgspec
 
+Numbers = dict[str, Any]
+"""Name of the field under a number, or the numbers of a struct that JSON writes into its parent."""
 LEAVES = frozenset(
-    {"string", "integer", "int32", "int64", "number", "boolean", "time", "quantity", "intorstring", "any"}
+    {"string", "integer", "bytes", "int32", "int64", "number", "boolean", "time", "quantity", "intorstring", "any"}
 )
 
 
@@ -32,8 +34,10 @@ class Shape:
         "keys",
         "merge_key",
         "name",
+        "numbers",
         "of",
         "open",
+        "pointers",
         "required",
         "set",
     )
@@ -53,6 +57,10 @@ class Shape:
         """Fields that identify an item of a list that merges by key."""
         self.merge_key: str | None = None
         """Key of strategic merge; an empty string merges by value, None replaces."""
+        self.numbers: Numbers = {}
+        """Field numbers of the binary encoding."""
+        self.pointers: frozenset[str] = frozenset()
+        """Scalar fields that may be set and empty; others count as absent when empty in the binary encoding."""
         self.open = False
         """A struct that keeps fields it does not name."""
         self.required: tuple[str, ...] = ()
@@ -105,6 +113,8 @@ def _table() -> tuple[dict[str, dict[str, str]], dict[str, Shape]]:
         shape.required = tuple(entry.get("required", ()))
         shape.atomic = entry.get("atomic", False)
         shape.always = frozenset(entry.get("always", ()))
+        shape.numbers = entry.get("numbers", {})
+        shape.pointers = frozenset(entry.get("pointers", ()))
     for field, default in _DEFAULT_KEYS.items():
         for owner in ("api.core.v1.ContainerPort", "api.core.v1.ServicePort"):
             keyed = Shape("string")
@@ -122,6 +132,11 @@ def builtin(api_version: str, kind: str) -> Shape:
     """Shape of a built-in kind. Raises KeyError for one that is not in the table."""
     kinds, named = _table()
     return named[kinds[api_version][kind]]
+
+
+def delete_options() -> Shape:
+    """Shape of ``DeleteOptions``."""
+    return _table()[1]["meta.v1.DeleteOptions"]
 
 
 def object_meta() -> Shape:
@@ -212,6 +227,7 @@ def drop_nulls(obj: Any, shape: Shape) -> None:
 _PYTHON: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "time": (str,),
+    "bytes": (str,),
     "integer": (int,),
     "int32": (int,),
     "int64": (int,),

@@ -2,7 +2,8 @@
 
 Apply, strategic merge, pruning of unknown fields and ``kubectl explain`` all need to know which fields a kind has
 and how its lists are keyed. Those facts are taken from ``api/openapi-spec`` of one Kubernetes release and
-nothing else of it. Run ``python -m interlace.sim.apiserver.typegen <api/openapi-spec> v1.36.3`` to renew the file.
+nothing else of it, field numbers from its ``generated.proto`` files. To renew the file:
+``python -m interlace.sim.apiserver.typegen <api/openapi-spec> v1.36.3 <generated.proto> ...``.
 
 Invariant: every type that is named in the file is described in the file.
 """
@@ -10,7 +11,9 @@ Invariant: every type that is named in the file is described in the file.
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,9 @@ _LEAVES = {
 }
 
 
+_SCALARS = ("string", "bytes", "integer", "int32", "int64", "boolean", "number")
+
+
 def _short(ref: str) -> str:
     return ref.removeprefix("#/definitions/").removeprefix("io.k8s.").replace("apimachinery.pkg.apis.", "")
 
@@ -79,14 +85,67 @@ def _describe(schema: dict[str, Any], seen: set[str]) -> Any:
             return {"map": "atomic" if atomic else "granular", "of": _describe(schema["additionalProperties"], seen)}
         case "object" | None:
             return "any"
+        case "string" if schema.get("format") == "byte":
+            return "bytes"
         case "integer":
             return schema.get("format", "int64")
         case other:
             return {"string": "string", "number": "number", "boolean": "boolean"}[other]
 
 
-def build(swagger: dict[str, Any], v3: dict[str, Any], version: str) -> dict[str, Any]:
-    """The content of ``builtin.json`` for a parsed OpenAPI v2 document and the schemas of the v3 documents.
+Protos = dict[str, dict[str, tuple[int, str]]]
+"""Fields of each message: name to number and type."""
+
+_MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^\s*(?:optional|repeated)?\s*(map<[^>]+>|[\w.]+) (\w+) = (\d+);", re.MULTILINE)
+
+
+_STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.MULTILINE | re.DOTALL)
+_POINTER = re.compile(r'^\s*\w+\s+\*\w+\s+`json:"(\w+)', re.MULTILINE)
+
+
+def parse_protos(texts: list[tuple[str, str]]) -> tuple[Protos, dict[str, list[str]]]:
+    """The messages of ``generated.proto`` files, and the fields that ``types.go`` beside them makes pointers.
+
+    The binary encoding writes other fields even when they are empty, JSON does not. Names are those that types have
+    here.
+    """
+    out: Protos = {}
+    pointers: dict[str, list[str]] = {}
+    for text, go in texts:
+        package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
+        if package is None:
+            continue
+        for name, body in _MESSAGE.findall(text):
+            out[_proto_name(f"{package[1]}.{name}")] = {
+                field: (int(number), kind if "." in kind or not kind[0].isupper() else f"{package[1]}.{kind}")
+                for kind, field, number in _FIELD.findall(body)
+            }
+        for name, body in _STRUCT.findall(go):
+            pointers[_proto_name(f"{package[1]}.{name}")] = _POINTER.findall(body)
+    return out, pointers
+
+
+def _proto_name(name: str) -> str:
+    name = name.lstrip(".").removeprefix("k8s.io.").replace("apiextensions_apiserver", "apiextensions-apiserver")
+    return name.replace("apimachinery.pkg.apis.", "")
+
+
+def _numbers(name: str, fields: Iterable[str], protos: Protos) -> dict[str, Any]:
+    """Name of each numbered field; a message that JSON does not name is inlined."""
+    out: dict[str, Any] = {}
+    for field, (number, kind) in protos.get(name, {}).items():
+        if field in fields:
+            out[str(number)] = field
+        elif _proto_name(kind) in protos:
+            out[str(number)] = _numbers(_proto_name(kind), fields, protos)
+    return out
+
+
+def build(
+    swagger: dict[str, Any], v3: dict[str, Any], protos: Protos, pointers: dict[str, list[str]], version: str
+) -> dict[str, Any]:
+    """The content of ``builtin.json`` for a parsed OpenAPI v2 document, the schemas of the v3 documents and messages.
 
     ``always`` lists the fields that an encoder writes even when they are empty: structs by value and required lists.
     """
@@ -121,6 +180,11 @@ def build(swagger: dict[str, Any], v3: dict[str, Any], version: str) -> dict[str
         ]
         if always:
             entry["always"] = always
+        if numbers := _numbers(_short(name), entry["fields"], protos):
+            entry["numbers"] = numbers
+            scalars = [field for field in pointers.get(_short(name), ()) if entry["fields"].get(field) in _SCALARS]
+            if scalars:
+                entry["pointers"] = scalars
         types[_short(name)] = entry
         queue.extend(seen)
     return {"version": version, "kinds": kinds, "types": dict(sorted(types.items()))}
@@ -129,10 +193,15 @@ def build(swagger: dict[str, Any], v3: dict[str, Any], version: str) -> dict[str
 def main(argv: list[str]) -> None:
     """Write the table beside this module."""
     folder, version = Path(argv[0]), argv[1]
+    sources = [Path(path) for path in argv[2:]]
+    texts = [
+        (path.read_text(encoding="utf-8"), path.with_name("types.go").read_text(encoding="utf-8")) for path in sources
+    ]
+    protos, pointers = parse_protos(texts)
     v3: dict[str, Any] = {}
     for path in sorted((folder / "v3").glob("*_openapi.json")):
         v3.update(json.loads(path.read_text(encoding="utf-8")).get("components", {}).get("schemas", {}))
-    table = build(json.loads((folder / "swagger.json").read_text(encoding="utf-8")), v3, version)
+    table = build(json.loads((folder / "swagger.json").read_text(encoding="utf-8")), v3, protos, pointers, version)
     rows = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in table["types"].items())
     text = (
         f'{{"version": {json.dumps(table["version"])},\n'
