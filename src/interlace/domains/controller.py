@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from interlace.api.core import ObjectReference, Pod
 from interlace.domains.metrics import Metrics
@@ -54,7 +54,12 @@ async def serve(
     state = _State()
     async with (
         Client(config, user_agent=COMPONENT, qps=settings.qps, burst=settings.burst, metrics=runtime) as client,
-        Serving(host=settings.http_host, port=settings.http_port, registry=registry, ready=state.ready) as serving,
+        Serving(
+            host=settings.http_host,
+            port=settings.http_port,
+            ready=state.ready,
+            metrics=lambda: generate_latest(registry),
+        ) as serving,
         asyncio.TaskGroup() as group,
     ):
         if on_listening is not None:

@@ -28,6 +28,13 @@ class DomainReason(StrEnum):
     NO_FABRIC = "NoFabric"
 
 
+class PodReason(StrEnum):
+    """Reasons told to Pods that run."""
+
+    IMEX_RESTARTED = "ImexRestarted"
+    DOMAIN_DELETED = "ComputeDomainDeleted"
+
+
 class WaitReason(StrEnum):
     """What a Pod of a domain waits for, in the order in which it passes them."""
 

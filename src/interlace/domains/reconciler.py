@@ -11,7 +11,7 @@ no write meets a new object of an old name.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -29,6 +29,7 @@ from interlace.domains.metrics import Metrics
 from interlace.domains.places import Place
 from interlace.domains.reasons import DomainReason, WaitReason
 from interlace.domains.retry import Silence
+from interlace.domains.running import Interruptions, Notice, Orphans
 from interlace.domains.settings import ControllerSettings
 from interlace.domains.sources import Sources
 from interlace.domains.template import template
@@ -53,6 +54,7 @@ class Memo(msgspec.Struct):
 
     patience: Patience = msgspec.field(default_factory=Patience)
     silence: Silence = msgspec.field(default_factory=Silence)
+    interruptions: Interruptions = msgspec.field(default_factory=Interruptions)
     pending: debounce.Pending | None = None
     status_at: float | None = None
     refused: Condition | None = None
@@ -84,6 +86,7 @@ class Reconciler:
         self._touch = touch
         self._clock = clock
         self._memos: dict[str, Memo] = {}
+        self._orphans: dict[str, Orphans] = {}
 
     def waiting(self) -> list[WaitReason]:
         """One reason for each claim that waits, for metrics."""
@@ -96,11 +99,13 @@ class Reconciler:
             if domain is None:
                 self._memos.pop(uid, None)
                 await self._sweep(uid)
-                return None
+                return self._tell_orphans(uid)
             if domain.metadata.deletion_timestamp is not None:
                 self._memos.pop(uid, None)
                 await self._tear_down(domain)
-                return None
+                path = f"{domain.metadata.namespace}/{domain.metadata.name}"
+                self._orphans.setdefault(uid, Orphans(domain=path, now=self._clock()))
+                return self._tell_orphans(uid)
             memo = self._memos.setdefault(uid, Memo())
             if (rest := memo.rest_until - self._clock()) > 0:
                 return rest
@@ -259,6 +264,7 @@ class Reconciler:
             fabricless=plan.fabricless,
             places=places,
         )
+        self._notify(memo.interruptions.due(claim for found in claims.members.values() for claim in found))
         memo.waits = waits(claims, plan=plan, nodes=nodes, domain=f"{meta.namespace}/{meta.name}")
         next_told = self._tell_pods(memo, now=now)
         if memo.waits and memo.forming_since is None:
@@ -316,6 +322,23 @@ class Reconciler:
         for pod in memo.silence.due(silent, now=now):
             self._touch(pod)
         return _soonest(memo.patience.next_in(now=now), memo.silence.next_in(now=now))
+
+    def _tell_orphans(self, uid: str) -> float | None:
+        """Tell Pods that outlive their domain; seconds until there is more to do."""
+        orphans, claims = self._orphans.get(uid), self._sources.claims_of(uid)
+        if orphans is None:
+            return None
+        if not claims:
+            del self._orphans[uid]
+            return None
+        now = self._clock()
+        self._notify(orphans.due(claims, now=now))
+        return orphans.next_in(claims, now=now)
+
+    def _notify(self, notices: Iterable[Notice]) -> None:
+        for notice in notices:
+            for pod in pods_of(notice.claim):
+                self._recorder.event(pod, reason=notice.reason, message=notice.message, warning=True)
 
     async def _tear_down(self, domain: ComputeDomain) -> None:
         await self._sweep(domain.metadata.uid)

@@ -12,7 +12,7 @@ import contextlib
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from interlace import __version__
 from interlace.api.computedomain import DRIVER
@@ -30,6 +30,7 @@ from interlace.node.errors import AgentError
 from interlace.node.fabric import Fabric, judge, unreadable
 from interlace.node.facts import FactsError, FactsSource
 from interlace.node.metrics import Metrics
+from interlace.node.outage import OutageWatch
 from interlace.node.peers import PeersWatch
 from interlace.node.plugin import Registration, dra_services, health_service
 from interlace.node.prepare import Preparer
@@ -107,6 +108,7 @@ class _Agent:
                     self._slices.run,
                     self._sweeper.run,
                     self._peers.run,
+                    OutageWatch(state=self._state, reporter=self._reporter).run,
                     self._watch_fabric,
                     self._serve_kubelet,
                 ):
@@ -179,7 +181,10 @@ class _Agent:
 
     def _serving(self) -> Serving:
         return Serving(
-            host=self._settings.http_host, port=self._settings.http_port, registry=self._registry, ready=self._ready
+            host=self._settings.http_host,
+            port=self._settings.http_port,
+            ready=self._ready,
+            metrics=lambda: generate_latest(self._registry),
         )
 
 

@@ -16,6 +16,8 @@ class Reason(StrEnum):
     """Why a claim is, or is not, prepared. The values stand in conditions and events."""
 
     PREPARED = "Prepared"
+    RESTORED = "Restored"
+    """Prepared, and its IMEX was interrupted since."""
     WAITING_FOR_KUBELET = "WaitingForKubelet"
     """Prepare had failed and would succeed now: kubelet has to call again."""
     CLAIM_NOT_FOUND = "ClaimNotFound"

@@ -52,6 +52,17 @@ class Reporter:
         if before is not None:
             self._want(msgspec.structs.replace(before, peers=peers))
 
+    def want_ready(self, uid: str, ready: Verdict) -> None:
+        """Say this of a claim whose readiness was said before."""
+        before = self._wanted.get(uid)
+        if before is not None and before.ready != ready:
+            self._want(msgspec.structs.replace(before, ready=ready))
+
+    def ready_of(self, uid: str) -> Verdict | None:
+        """What is said of the claim now."""
+        before = self._wanted.get(uid)
+        return before.ready if before is not None else None
+
     def peers_of(self, uid: str) -> Verdict | None:
         """What is said of the claim's peers now."""
         before = self._wanted.get(uid)
