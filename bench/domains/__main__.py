@@ -11,11 +11,17 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
+import msgspec
+
+from bench import cli, footprint
 from bench.domains.load import LoadSampler
 from bench.domains.natives import NativeError
 from bench.domains.ours import Interlace
+from bench.domains.page import render
 from bench.domains.record import write
+from bench.domains.recorded import ResultError, read_all
 from bench.domains.scenario import Scenario
 from bench.domains.series import RESULTS, Series
 from bench.domains.world import Driver
@@ -23,6 +29,8 @@ from interlace.kube.log import configure
 from interlace.sim.observing import NotReachedError
 from testbed.errors import BedError
 
+PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+T = TypeVar("T")
 GOOD, BAD, REFUSED, FAILED, INTERRUPTED = 0, 1, 2, 4, 130
 
 
@@ -60,14 +68,49 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pods-per-node", type=int, default=1)
     parser.add_argument("--imex-ms", type=float, default=50, help="start of a simulated nvidia-imex")
     parser.add_argument("--platform-rate", type=int, help="requests a second of the platform (default: its own)")
-    parser.add_argument("--volume-wait", type=float, default=0.31, help="seconds from binding to Prepare")
+    parser.add_argument("--volume-wait", type=float, default=0.0, help="seconds from binding to Prepare")
     parser.add_argument("--steady", type=float, default=10.0, help="seconds of rest")
     parser.add_argument("--tag", default="", help="name of a series with other settings")
     return parser
 
 
+def report(argv: Sequence[str]) -> int:
+    """Write the page. Exit code 0, or 2 if a result file cannot be read or none is there."""
+    parser = argparse.ArgumentParser(prog="python -m bench.domains report", description="Write docs/performance.md.")
+    parser.add_argument("folder", type=Path, nargs="?", default=RESULTS / "interlace", help="results of ours")
+    parser.add_argument("--to", type=Path, default=PAGE, help="the page")
+    given = parser.parse_args(argv)
+    try:
+        runs = read_all([given.folder, RESULTS / "upstream"])
+        if not any(run.driver == "interlace" for run in runs):
+            raise ResultError(f"{given.folder} holds no result of a measured run of interlace; run the bench first")
+        page = render(
+            runs,
+            starts=_stored(cli.RESULT, cli.Starts),
+            idle=_stored(footprint.RESULT, footprint.Footprint),
+        )
+    except ResultError as error:
+        tell(f"bench: {error}")
+        return REFUSED
+    given.to.write_text(page)
+    tell(f"{given.to} is written from {len(runs)} runs")
+    return GOOD
+
+
+def _stored(path: Path, kind: type[T]) -> T | None:
+    """What another script of the bench has left; None if it did not run."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise ResultError(f"{path} cannot be read: {error}") from None
+
+
 def main(argv: Sequence[str]) -> int:
     """Exit code: 0 measured, 1 a run did not end as it should, 2 refused, 4 failed, 130 interrupted."""
+    if argv[:1] == ["report"]:
+        return report(argv[1:])
     given = _parser().parse_args(argv)
     driver = Interlace(tell=lambda line: tell(f"  {line}"))
     series = Series(

@@ -19,6 +19,8 @@ IMEX = "nvidia-imex (simulated)"
 NODE_GRACE = 50.0
 EVICTION = 300
 """The platform's own times: no node is lost in a measurement."""
+SYNC_BACKOFF = 0.05
+"""Without the wait for volumes a hollow kubelet may ask for a claim before the node authorizer knows of it."""
 
 
 class _Running:
@@ -63,7 +65,7 @@ class Interlace:
                 node_grace=NODE_GRACE,
                 eviction=EVICTION,
                 platform_rate=series.platform_rate,
-                kubelet=KubeletSettings(volume_wait=series.volume_wait),
+                kubelet=KubeletSettings(volume_wait=series.volume_wait, sync_backoff=SYNC_BACKOFF),
             ),
             programs=Programs(imex_start=series.imex_start, separate=SEPARATE, launch=Launcher(nvml=nvml)),
             tell=self._tell,

@@ -15,7 +15,6 @@ import msgspec
 from bench.domains.record import Load, Memory, PodTimes, Process, Requests, Run, Seconds
 
 _COMPONENTS = {"kcm": "controller-manager", "hollow-kubelet": "kubelet"}
-_PROCESSES = {"daemon": "daemon"}
 
 
 class ResultError(ValueError):
@@ -28,7 +27,7 @@ def read(path: Path) -> Run:
         raw = msgspec.json.decode(path.read_bytes())
         if not isinstance(raw, dict) or "driver" not in raw:
             raise ResultError(f"{path} is no result of a run: it has no field driver")
-        return _convert(raw) if "pss_mib" in raw else msgspec.convert(raw, Run)
+        return _convert(raw) if "ok" in raw else msgspec.convert(raw, Run)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError) as error:
         raise ResultError(f"{path} cannot be read as the result of a run: {error}") from None
 
@@ -78,7 +77,7 @@ def _convert(raw: dict[str, Any]) -> Run:
             }
             for phase, table in raw["processes"].items()
         },
-        memory={name: Memory(pss=largest, pss_sum=total) for name, (largest, total) in raw["pss_mib"].items()},
+        memory={name: Memory(pss=largest, pss_sum=total) for name, (largest, total) in raw.get("pss_mib", {}).items()},
         load={
             phase: Load(
                 mean=entry.get("mean", 0.0),

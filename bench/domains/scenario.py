@@ -118,6 +118,7 @@ class Scenario:
                 "imex_start": series.imex_start,
                 "volume_wait": series.volume_wait,
                 "platform_rate": series.platform_rate,
+                "steady": series.steady,
             },
             machine=machine,
             problems=self._problems,
