@@ -18,7 +18,7 @@ def _host(phase: str = "Ready", *, pid: int = 7, **more: str) -> State:
 
 
 def _say(host: State | None, *, said: Verdict = GOOD, before: Served = SERVED, away: bool = False) -> Verdict:
-    held = PreparedClaim(claim=ref(), devices=(), domain=DOMAIN, clique=CLIQUE, index=2, completed=True)
+    held = PreparedClaim(claim=ref(), devices=(), domain=DOMAIN, clique=CLIQUE, index=2, injected=True, completed=True)
     return verdict(held, host, node=NODE, said=said, before=before, away=away)
 
 
