@@ -128,15 +128,16 @@ async def test_explain_tells_what_a_field_is(kept: Kept) -> None:
 
 
 async def test_a_domain_is_applied_watched_awaited_and_deleted(kept: Kept) -> None:
-    watch = await kept.start("get", "computedomains", "--watch", "--output-watch-events", "-o", "name")
+    watch = await kept.start("get", "computedomains", "--watch", "--output-watch-events")
     assert watch.stdout is not None
     try:
         async with asyncio.timeout(60):
+            assert (await watch.stdout.readline()).startswith(b"EVENT")
             assert (await watch.stdout.readline()).startswith(b"ADDED")
             await kept.run("apply", "--server-side", "-f", "-", text=MORE)
             await kept.run("wait", "--for=condition=Ready", "computedomain/second", "--timeout=30s")
             await kept.run("delete", "computedomain", "second")
-            seen = []
+            seen: list[str] = []
             while not any(line.startswith("DELETED") and "second" in line for line in seen):
                 seen.append((await watch.stdout.readline()).decode())
         assert any(line.startswith("ADDED") and "second" in line for line in seen)

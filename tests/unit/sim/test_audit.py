@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlace.sim.audit import component, count, total
@@ -13,11 +14,12 @@ AGENT = "system:serviceaccount:interlace-system:interlace-agent"
 
 
 def _record(**fields: Any) -> AuditRecord:
-    return AuditRecord(**({"time": 5.0, "user": AGENT, "verb": "get", "resource": "pods", "code": 200} | fields))
+    base = AuditRecord(time=5.0, user=AGENT, verb="get", resource="pods", code=200)
+    return msgspec.structs.replace(base, **fields)
 
 
 @pytest.mark.parametrize(
-    "user,expected",
+    ("user", "expected"),
     [
         (AGENT, "agent"),
         ("system:serviceaccount:interlace-system:controller", "controller"),

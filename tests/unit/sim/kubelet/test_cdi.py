@@ -30,7 +30,7 @@ def test_edits_of_spec_and_device_are_merged_in_order(tmp_path: Path) -> None:
 
 def test_an_id_that_no_spec_defines_is_an_error_that_names_it(tmp_path: Path) -> None:
     _write(tmp_path, "a.json", [{"name": "x", "containerEdits": {}}])
-    with pytest.raises(UnresolvableDeviceError, match="example.com/claim=y"):
+    with pytest.raises(UnresolvableDeviceError, match=r"example\.com/claim=y"):
         resolve(["example.com/claim=y"], root=tmp_path)
 
 

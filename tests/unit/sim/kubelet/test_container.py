@@ -70,7 +70,7 @@ def test_mounts_of_the_machine_lie_below_its_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path,expected",
+    ("path", "expected"),
     [("/a/b/c", "/inner/c"), ("/a/b", "/inner"), ("/a/x", "/outer/x"), ("/ab", "/ab"), ("/other", "/other")],
 )
 def test_the_longest_mount_that_covers_a_path_decides(path: str, expected: str) -> None:
