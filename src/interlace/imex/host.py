@@ -20,10 +20,11 @@ from typing import Any
 
 import msgspec
 
-from interlace.imex.endpoints import Endpoints, render
+from interlace.imex.exposition import render
 from interlace.imex.order import MAX_LINE, Order, ProtocolError, Refusal, Release, State, decode, encode
 from interlace.imex.runner import Places, Runner
 from interlace.imex.supervisor import Ordered, Released
+from interlace.kube.serving import Serving
 
 MAX_AGENTS = 16
 MAX_UNSENT = 1 << 20
@@ -290,7 +291,7 @@ async def serve(settings: HostSettings) -> None:
 
 
 async def _open_endpoints(settings: HostSettings, runner: Runner, stack: contextlib.AsyncExitStack) -> None:
-    endpoints = Endpoints(
+    endpoints = Serving(
         host=settings.address,
         port=settings.http_port,
         ready=lambda: _not_ready(runner.state),
