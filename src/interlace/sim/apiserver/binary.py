@@ -22,6 +22,8 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _KEPT = ("any", "intorstring", "quantity")
 """Forms whose empty value says something."""
 _SIGN = 1 << 63
+_DAMAGE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, msgspec.DecodeError)
+"""What reading runs into when a field is not what its number says."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -29,7 +31,7 @@ def decode(body: bytes) -> dict[str, Any]:
     """The object in an envelope that begins with :data:`MAGIC`. Raises ValueError."""
     try:
         return _open(body)
-    except (IndexError, KeyError, UnicodeDecodeError, msgspec.DecodeError) as error:
+    except _DAMAGE as error:
         raise ValueError(f"the binary body cannot be read: {type(error).__name__}: {error}") from error
 
 
