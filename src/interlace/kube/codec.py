@@ -2,20 +2,22 @@
 
 Invariant: a kind decodes from its metadata alone (all else has defaults), which is what
 bookmarks, metadata-only answers and unreadable objects rely on; one object that does not
-decode never hides the others.
+decode never hides the others, also where its bytes are no JSON to the decoder (see ``mending``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from interlace.api.meta import ListMeta, Object, PartialObjectMetadata, Resource, Status, Struct
 from interlace.kube.errors import Unreadable, api_error
+from interlace.kube.mending import mend
 
 T = TypeVar("T", bound=Object)
+R = TypeVar("R")
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "UNREADABLE"]
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -81,52 +83,54 @@ class Codec(Generic[T]):
 
     def object(self, raw: bytes, *, path: str) -> T:
         """One object. Raises ``Unreadable``."""
-        try:
-            return self._wrap(self._object.decode(raw))
-        except msgspec.MsgspecError as error:
-            raise Unreadable(f"{path}: not readable as {self._kind.resource.kind}: {error}") from error
+        return self._read(raw, lambda text: self._wrap(self._object.decode(text)), path=path)
 
     def page(self, raw: bytes, *, path: str) -> tuple[list[T], ListMeta, list[str]]:
         """Items, list metadata and a sentence for each item left out. Raises ``Unreadable``."""
+        return self._read(raw, lambda text: self._whole_page(text, path), path=path)
+
+    def event(self, line: bytes, *, path: str) -> WatchEvent[T]:
+        """One line of a watch. Raises ``ApiError`` for an ``ERROR`` event, ``Unreadable`` for rubbish."""
+        return self._read(line, lambda text: self._usual_event(text, path), path=path)
+
+    def _read(self, raw: bytes, read: Callable[[bytes], R], *, path: str) -> R:
+        try:
+            try:
+                return read(raw)
+            except (msgspec.MsgspecError, RecursionError):
+                mended = mend(raw)
+                if mended == raw:
+                    raise
+            return read(mended)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise Unreadable(f"{path}: not readable as {self._kind.resource.kind}: {error}") from error
+
+    def _whole_page(self, raw: bytes, path: str) -> tuple[list[T], ListMeta, list[str]]:
         try:
             page = self._page.decode(raw)
         except msgspec.ValidationError:
             return self._page_by_item(raw, path)
-        except msgspec.DecodeError as error:
-            raise Unreadable(f"{path}: the list is not JSON: {error}") from error
         items = page.items or []
         return ([self._wrap(item) for item in items] if self._plain else items), page.metadata, []
 
-    def event(self, line: bytes, *, path: str) -> WatchEvent[T]:
-        """One line of a watch. Raises ``ApiError`` for an ``ERROR`` event, ``Unreadable`` for rubbish."""
-        event: WatchEvent[T] | None = None
+    def _usual_event(self, line: bytes, path: str) -> WatchEvent[T]:
         try:
             event = self._event.decode(line)
         except msgspec.ValidationError:
-            pass  # an ERROR, or an object that we cannot read: looked at below
-        except msgspec.DecodeError as error:
-            raise Unreadable(f"{path}: a watch line is not JSON: {error}") from error
-        if event is None:
-            return self._odd_event(line, path)
+            return self._odd_event(line, path)  # an ERROR, or an object that we cannot read
         return WatchEvent(event.type, self._wrap(event.object)) if self._plain else event
 
     def _odd_event(self, line: bytes, path: str) -> WatchEvent[T]:
-        try:
-            event = msgspec.json.decode(line, type=_RawEvent)
-            if event.type == "ERROR":
-                status = msgspec.json.decode(event.object, type=Status)
-                raise api_error(status.code or 500, status, method="WATCH", path=path)
-            # A real server fills the rest of a bookmark's object with nulls where a kind has required fields.
-            kind: EventType = "BOOKMARK" if event.type == "BOOKMARK" else "UNREADABLE"
-            return WatchEvent(kind, self._metadata_alone(event.object))
-        except msgspec.MsgspecError as error:
-            raise Unreadable(f"{path}: a watch line is not readable: {error}") from error
+        event = msgspec.json.decode(line, type=_RawEvent)
+        if event.type == "ERROR":
+            status = msgspec.json.decode(event.object, type=Status)
+            raise api_error(status.code or 500, status, method="WATCH", path=path)
+        # A real server fills the rest of a bookmark's object with nulls where a kind has required fields.
+        kind: EventType = "BOOKMARK" if event.type == "BOOKMARK" else "UNREADABLE"
+        return WatchEvent(kind, self._metadata_alone(event.object))
 
     def _page_by_item(self, raw: bytes, path: str) -> tuple[list[T], ListMeta, list[str]]:
-        try:
-            page = msgspec.json.decode(raw, type=_RawPage)
-        except msgspec.MsgspecError as error:
-            raise Unreadable(f"{path}: the list is not readable: {error}") from error
+        page = msgspec.json.decode(raw, type=_RawPage)
         items: list[T] = []
         problems: list[str] = []
         for item in page.items or []:

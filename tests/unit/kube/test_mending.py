@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from interlace.api.resource import ResourceClaim
@@ -40,7 +40,7 @@ def names(page: tuple[list[ResourceClaim], Any, list[str]]) -> list[str]:
     return [item.metadata.name for item in page[0]]
 
 
-@given(VALUES, st.booleans())
+@for_all(VALUES, st.booleans())
 def test_what_decodes_already_stays_as_it_is(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only).encode(errors="replace")
     assert mend(text) == text
