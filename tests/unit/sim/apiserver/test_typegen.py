@@ -91,5 +91,5 @@ def test_every_kind_has_a_shape_with_metadata() -> None:
             shape: Shape = builtin(api_version, kind)
             assert "apiVersion" in shape.fields
             assert shape.form not in LEAVES
-    for kind in Kinds():
-        assert "metadata" in kind.shape.fields, kind.plural
+    for served in Kinds():
+        assert "metadata" in served.shape.fields, served.plural
