@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -120,13 +120,14 @@ async def run_cluster(
     *,
     folder: Path | None = None,
     programs: Programs | None = None,
+    objects: Sequence[dict[str, Any]] | None = None,
     tell: Callable[[str], None] = lambda _line: None,
 ) -> AsyncIterator[Cluster]:
     """Start a cluster, install our components, yield it, and take everything down again.
 
-    ``programs`` says how components run, by default as the settings have it. ``tell`` gets a line for each
-    step. Raises NotReachedError if the installation does not come up, and what the control plane raises if
-    its programs are missing.
+    ``programs`` says how components run, by default as the settings have it. ``objects`` are installed instead
+    of our components, and the caller waits for them. ``tell`` gets a line for each step. Raises NotReachedError
+    if the installation does not come up, and what the control plane raises if its programs are missing.
     """
     state = Path(tempfile.mkdtemp(prefix="interlace-", dir=folder))
     try:
@@ -147,11 +148,13 @@ async def run_cluster(
                 ):
                     cluster = Cluster(settings=settings, plane=plane, fleet=fleet, client=client, folder=state)
                     tasks = [group.create_task(fleet.run())]
-                    tell("installing our components from deploy/")
-                    for manifest in manifests(namespace=NAMESPACE, replicas=settings.replicas):
+                    tell("installing our components from deploy/" if objects is None else "installing objects")
+                    ours = manifests(namespace=NAMESPACE, replicas=settings.replicas)
+                    for manifest in ours if objects is None else objects:
                         await cluster.apply(manifest)
                     tasks.append(group.create_task(cluster.observe()))
-                    await cluster.until_installed(within=60 + settings.nodes)
+                    if objects is None:
+                        await cluster.until_installed(within=60 + settings.nodes)
                     try:
                         yield cluster
                     finally:

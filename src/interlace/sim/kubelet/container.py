@@ -70,7 +70,11 @@ def describe(
     words = [*container.get("command", []), *container.get("args", [])]
     mounts = _mounts(pod, container, root=root, pod_dir=pod_dir)
     if uses_claim:
-        mounts |= {inside: root / outside.lstrip("/") for outside, inside in edits.mounts}
+        # a program that runs without a mount namespace names its files by their path on this computer
+        mounts |= {
+            inside: Path(outside) if Path(outside).is_relative_to(root) else root / outside.lstrip("/")
+            for outside, inside in edits.mounts
+        }
     return ContainerRecord(
         name=container["name"],
         pod=pod.metadata.name,

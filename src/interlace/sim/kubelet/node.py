@@ -221,7 +221,7 @@ class HollowNode:
     async def service_account_env(self, pod: Pod, pod_dir: Path) -> dict[str, str]:
         """Write the pod's token and CA as kubelet does and return the variables that point to the server."""
         account = pod.spec.service_account_name or "default"
-        if not any(_is_ours(container) for container in pod.spec.containers):
+        if not any(self.programs.runs(container.get("command", [])) for container in pod.spec.containers):
             return {}
         folder = pod_dir / "serviceaccount"
         folder.mkdir(parents=True, exist_ok=True)
@@ -264,7 +264,3 @@ class HollowNode:
             subresource="token",
         )
         return answer.status.token
-
-
-def _is_ours(container: dict[str, Any]) -> bool:
-    return list(container.get("command", []))[:2] == ["interlace", "serve"]

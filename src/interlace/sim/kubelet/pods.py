@@ -108,11 +108,12 @@ class PodWorker:
         specs = {container["name"]: container for container in self.pod.spec.containers}
         async with asyncio.TaskGroup() as group:
             for record in self.records:
+                spec, runs = specs[record.name], self.node.programs.runs(record.command)
                 self._states[record.name] = {"running": {"startedAt": _now()}}
-                self._ready[record.name] = not (record.component and specs[record.name].get("readinessProbe"))
-                if record.component:
+                self._ready[record.name] = not (runs and spec.get("readinessProbe"))
+                if runs:
                     group.create_task(self._keep(record))
-                    group.create_task(self._probe(record, specs[record.name].get("readinessProbe")))
+                    group.create_task(self._probe(record, spec))
             await self._report("Running")
             self.node.on_pod(self, "running")
             await self._deleted.wait()
@@ -184,24 +185,17 @@ class PodWorker:
             await asyncio.sleep(self.node.settings.restart_backoff * min(2 ** (failures - 1), 32))
             self._states[record.name] = {"running": {"startedAt": _now()}}
 
-    async def _probe(self, record: ContainerRecord, probe: dict[str, Any] | None) -> None:
-        """An HTTP readiness probe, as kubelet does it."""
-        if not probe or "httpGet" not in probe:
+    async def _probe(self, record: ContainerRecord, spec: dict[str, Any]) -> None:
+        """The readiness probe, as kubelet does it; an exec startup probe comes before it, on its own grid."""
+        probe, startup = spec.get("readinessProbe"), spec.get("startupProbe") or {}
+        if "exec" in startup:
+            while not await self._ask(record, startup, spec):  # noqa: ASYNC110  a probe asks, nothing tells
+                await asyncio.sleep(startup.get("periodSeconds", 10))
+        if not probe:
             return
-        target = probe["httpGet"]
-        port = target["port"]
-        if isinstance(port, str):
-            spec = next(item for item in self.pod.spec.containers if item["name"] == record.name)
-            port = next(item["containerPort"] for item in spec.get("ports", []) if item["name"] == port)
-        url = f"http://{self.ip}:{port}{target.get('path', '/')}"
-        limit = aiohttp.ClientTimeout(total=probe.get("timeoutSeconds", 1))
         failed = 0
         while True:
-            try:
-                async with self.node.http.get(url, timeout=limit) as answer:
-                    good = answer.status < 400
-            except (aiohttp.ClientError, TimeoutError):
-                good = False
+            good = await self._ask(record, probe, spec)
             failed = 0 if good else failed + 1
             before = self._ready[record.name]
             if good or failed >= probe.get("failureThreshold", 3):
@@ -210,6 +204,21 @@ class PodWorker:
                 await self._report("Running")
             # until the first success kubelet probes quickly after the start as well
             await asyncio.sleep(probe.get("periodSeconds", 10) if self._ready[record.name] else 0.2)
+
+    async def _ask(self, record: ContainerRecord, probe: dict[str, Any], spec: dict[str, Any]) -> bool:
+        limit = float(probe.get("timeoutSeconds", 1))
+        if "exec" in probe:
+            return await self.node.programs.execute(record, probe["exec"]["command"], limit=limit)
+        target = probe["httpGet"]
+        port = target["port"]
+        if isinstance(port, str):
+            port = next(item["containerPort"] for item in spec.get("ports", []) if item["name"] == port)
+        url = f"http://{self.ip}:{port}{target.get('path', '/')}"
+        try:
+            async with self.node.http.get(url, timeout=aiohttp.ClientTimeout(total=limit)) as answer:
+                return answer.status < 400
+        except (aiohttp.ClientError, TimeoutError):
+            return False
 
     # down
 

@@ -12,9 +12,9 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -50,6 +50,23 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """None: that of this process."""
 
 
+class Foreign(Protocol):
+    """Runs programs that are not ours, for measurements of another driver."""
+
+    @property
+    def commands(self) -> frozenset[str]:
+        """First words of the commands that it runs."""
+        ...
+
+    async def run(self, record: ContainerRecord, *, node: HollowNode) -> None:
+        """Run the container's program until it ends or is cancelled; nothing of it is left then."""
+        ...
+
+    async def execute(self, record: ContainerRecord, command: Sequence[str], *, limit: float) -> bool:
+        """Run ``command`` in the container, as an exec probe does; whether it succeeded within ``limit`` seconds."""
+        ...
+
+
 class Programs:
     """Runs components for all nodes of one simulated cluster."""
 
@@ -59,12 +76,14 @@ class Programs:
         imex_start: float = 0.05,
         separate: frozenset[str] = frozenset(),
         launch: Callable[[ContainerRecord, HollowNode], Command] | None = None,
+        foreign: Foreign | None = None,
     ) -> None:
         self.imex_start = imex_start
         """Seconds that the simulated ``nvidia-imex`` takes to be READY."""
         self.separate = separate
         self.launch = launch or _launch_child
         """Makes the command of a component that runs separately; by default with simulated NVML."""
+        self.foreign = foreign
         self.processes: dict[str, int] = {}
         """Pod name to process id, for components that run separately."""
 
@@ -82,8 +101,21 @@ class Programs:
         if node.tray.gpus:
             install(root, hosts_file=hosts, faults=root / "etc/imex-faults.json", start_delay=self.imex_start)
 
+    def runs(self, command: Sequence[str]) -> bool:
+        """Whether a container with this command is really run; others are only recorded."""
+        if tuple(command[:2]) == ("interlace", "serve"):
+            return True
+        return self.foreign is not None and bool(command) and command[0] in self.foreign.commands
+
+    async def execute(self, record: ContainerRecord, command: Sequence[str], *, limit: float) -> bool:
+        """An exec probe; ours have none."""
+        return self.foreign is not None and await self.foreign.execute(record, command, limit=limit)
+
     async def run(self, record: ContainerRecord, *, node: HollowNode) -> None:
         """Run one component until it ends or is cancelled (SIGTERM; SIGKILL after the grace period)."""
+        if not record.component and self.foreign is not None:
+            await self.foreign.run(record, node=node)
+            return
         try:
             if record.component in self.separate:
                 await self._run_separately(record, node=node)
