@@ -10,6 +10,8 @@ spec are written; after Unprepare neither is there, and nothing of an earlier Pr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from interlace.api.core import ObjectReference
@@ -120,8 +122,9 @@ class Preparer:
             wanted = demand(ref, claim, node=self._state.node)
             begun = self._begun(wanted)
             await self._put(begun)
-            index = await self._wait(wanted, why, report_at=started + self._settings.report_after)
-            return await self._complete(wanted, begun, index=index, why=why)
+            with self._called(wanted):
+                index = await self._wait(wanted, why, report_at=started + self._settings.report_after)
+                return await self._complete(wanted, begun, index=index, why=why)
         except Refusal as refusal:
             self._refused(ref, claim, refusal)
             raise
@@ -158,11 +161,21 @@ class Preparer:
             completed=False,
         )
 
+    @contextmanager
+    def _called(self, wanted: Demand) -> Iterator[None]:
+        """Kubelet calls for the claim, until it is prepared or given up: IMEX is not turned to another domain."""
+        uid = wanted.claim.uid
+        self._state.waiting[uid] = wanted.domain
+        self._state.poke()
+        try:
+            yield
+        finally:
+            del self._state.waiting[uid]
+            self._state.poke()
+
     async def _wait(self, wanted: Demand, why: list[Closed], *, report_at: float) -> int:
         """Wait until the gate opens; the index of this node."""
         uid, told = wanted.claim.uid, False
-        self._state.waiting[uid] = wanted.domain
-        self._state.poke()
         try:
             while True:
                 changed = self._state.next_change()
@@ -185,9 +198,6 @@ class Preparer:
             # Cancelled or out of time: what it waited for may still come.
             self._failed[uid] = wanted
             raise
-        finally:
-            del self._state.waiting[uid]
-            self._state.poke()
 
     async def _complete(self, wanted: Demand, begun: PreparedClaim, *, index: int, why: list[Closed]) -> PreparedClaim:
         done = PreparedClaim(
@@ -214,7 +224,6 @@ class Preparer:
                 ) from error
         why.append(Closed(reason=Reason.STATE_NOT_WRITTEN, message=f"{self._checkpoint.path} takes too long to write."))
         await self._put(done)
-        self._state.poke()
         self._want(wanted, ready=prepared_verdict(done), index=index)
         return done
 

@@ -10,7 +10,7 @@ import pytest
 
 from interlace.imex.order import Order, State
 from interlace.kube.errors import Unreachable
-from interlace.node.cdi import spec_path
+from interlace.node.cdi import PreparedClaim, spec_path
 from interlace.node.errors import Reason, Refusal
 from interlace.node.fabric import Fabric
 from tests.unit.node.parts import CLIQUE, DOMAIN, OTHER, Bench, a_claim, ref
@@ -438,3 +438,37 @@ async def test_several_pods_are_prepared_at_once(tmp_path: Path) -> None:
         bench.link.obey()
     assert [call.result().claim.uid for call in calls] == [f"uid-{number}" for number in range(8)]
     assert len(bench.specs()) == 8
+
+
+async def test_imex_is_not_turned_away_between_its_readiness_and_the_answer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first Pod was deleted by force while its Prepare waited; the next domain's claim waits on the same node."""
+    bench.api.add(a_claim(1), a_claim(2, domain=OTHER))
+    bench.link.prompt = False
+    bench.join(DOMAIN)
+    bench.join(OTHER)
+    saving = asyncio.Event()
+    put = bench.checkpoint.put
+
+    async def slow_put(prepared: PreparedClaim) -> None:
+        if prepared.completed:
+            await saving.wait()
+        await put(prepared)
+
+    monkeypatch.setattr(bench.checkpoint, "put", slow_put)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(bench.preparer.prepare(ref(1)))
+        await idle()
+        second = group.create_task(bench.preparer.prepare(ref(2)))
+        await idle()
+        bench.link.ready(DOMAIN)
+        await idle()
+        assert [order.domain for order in bench.link.wanted if isinstance(order, Order)] == [DOMAIN]
+        saving.set()
+        await first
+        assert not second.done()
+        await bench.preparer.unprepare(ref(1))
+        bench.leave(DOMAIN)
+        bench.link.ready(OTHER)
+        await second
