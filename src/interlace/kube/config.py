@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
-import yaml
 
 from interlace.kube.errors import ConfigError
 from interlace.kube.transport import proxy_from_env
@@ -261,20 +260,24 @@ def in_cluster(env: Mapping[str, str] = os.environ) -> Config:
 
 
 def _read(path: Path) -> _File:
+    # Imported here: a Pod has no kubeconfig, and the parser costs each agent a megabyte.
+    import yaml  # noqa: PLC0415
+
     raw = _bytes(path, "kubeconfig")
     try:
         document = yaml.safe_load(raw)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
-        raise ConfigError(f"kubeconfig {path}{where}: not YAML: {getattr(error, 'problem', None) or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"kubeconfig {path}: not UTF-8 text") from error
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise ConfigError(f"kubeconfig {path}{where}: not YAML: {problem}") from error
+    except (ValueError, RecursionError) as error:  # a date that does not exist, a million brackets
+        raise ConfigError(f"kubeconfig {path}: not readable: {error}") from error
     if document is None:
         return _File()
     try:
         return msgspec.convert(document, _File)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise ConfigError(f"kubeconfig {path}: {error}") from error
 
 
@@ -347,7 +350,7 @@ def _impersonation(user: _User) -> Impersonation | None:
 def _pem(data: str | None, file: str | None, path: Path, what: str) -> bytes | Path | None:
     if data:
         try:
-            return base64.b64decode(data, validate=False)
+            return base64.b64decode("".join(data.split()), validate=True)
         except (binascii.Error, ValueError) as error:
             raise ConfigError(f"kubeconfig {path}: {what}-data is not base64: {error}") from error
     return _beside(path, file) if file else None
