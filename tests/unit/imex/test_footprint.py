@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import signal
 import sys
 
@@ -31,15 +31,14 @@ async def test_the_idle_program_serves_its_endpoints_within_30_mb() -> None:
             f"--hosts-path={settings.hosts_file}",
             "--pod-ip=127.0.0.1",
             "--healthcheck-port=0",
-            stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stderr=asyncio.subprocess.PIPE,
         )
-        assert program.stdout is not None
+        assert program.stderr is not None
         try:
             async with asyncio.timeout(30):
-                while b"health endpoints on port" not in (line := await program.stdout.readline()):
+                while b"health endpoints on port" not in (line := await program.stderr.readline()):
                     assert line, "the program ended"
-            port = int(line.rsplit(b" ", 1)[1])
+            port = int(json.loads(line)["event"].rsplit(" ", 1)[1])
             assert (await get(port, "/readyz"))[0] == 200
             metrics = (await get(port, "/metrics"))[1]
             assert 'interlace_imex_phase{phase="Idle"} 1' in metrics
