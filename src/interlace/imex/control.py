@@ -55,7 +55,9 @@ class HostLink:
         self._want(Release(domain=domain))
 
     def on_state(self, handler: Handler) -> None:
-        """Call ``handler`` with each new state, in order, and with None when the host is lost; it must not block."""
+        """Call ``handler`` with each new state, in order, with the same again at a refusal, and with None when the
+        host is lost; it must not block.
+        """
         self._handlers.append(handler)
 
     async def run(self) -> None:
@@ -88,8 +90,11 @@ class HostLink:
             self._refusal = None
         if state != self._state:
             self._state = state
-            for handler in self._handlers:
-                handler(state)
+            self._tell()
+
+    def _tell(self) -> None:
+        for handler in self._handlers:
+            handler(self._state)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Send and receive until the connection ends; True if the host said anything."""
@@ -139,3 +144,4 @@ class HostLink:
             elif isinstance(message, Refusal):
                 log.error("imex-host refused", path=str(self._path), message=message.message)
                 self._refusal = message
+                self._tell()

@@ -152,3 +152,13 @@ async def test_the_pauses_between_attempts_grow_to_two_seconds_and_no_further() 
     assert pauses[0] <= 0.05
     assert max(pauses) <= 2.0
     assert all(pause >= 0.99 for pause in pauses[8:])
+
+
+async def test_a_refusal_wakes_whoever_waits_for_the_host(host: Host) -> None:
+    async with linked(host.path) as (link, _):
+        refusals: list[Refusal | None] = []
+        await until(lambda: link.state is not None, what="connected")
+        link.on_state(lambda _: refusals.append(link.refusal))
+        refusal = Refusal(message="this program speaks 1")
+        host.say(encode(refusal))
+        await until(lambda: refusals == [refusal], what="a call with the refusal to be seen")
