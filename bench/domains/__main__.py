@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from bench import cli, footprint
+from bench.domains.known import Known, MissingProgramsError
 from bench.domains.load import LoadSampler
 from bench.domains.natives import NativeError
 from bench.domains.ours import Interlace
@@ -59,7 +60,7 @@ async def measure(driver: Driver, series: Series) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.domains", description=__doc__.splitlines()[0])
-    parser.add_argument("--driver", choices=["interlace"], default="interlace")
+    parser.add_argument("--driver", choices=["interlace", "upstream"], default="interlace")
     parser.add_argument("-n", default="2,9,18,36", metavar="N,...", help="numbers of nodes")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--warmup", type=int, default=1, help="runs before the measured ones")
@@ -71,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--volume-wait", type=float, default=0.0, help="seconds from binding to Prepare")
     parser.add_argument("--steady", type=float, default=10.0, help="seconds of rest")
     parser.add_argument("--tag", default="", help="name of a series with other settings")
+    parser.add_argument("--driver-programs", type=Path, help="folder of the known driver's programs")
+    parser.add_argument("--driver-source", type=Path, help="the known driver's source tree")
     return parser
 
 
@@ -112,7 +115,7 @@ def main(argv: Sequence[str]) -> int:
     if argv[:1] == ["report"]:
         return report(argv[1:])
     given = _parser().parse_args(argv)
-    driver = Interlace(tell=lambda line: tell(f"  {line}"))
+    driver: Driver = (Interlace if given.driver == "interlace" else Known)(tell=lambda line: tell(f"  {line}"))
     series = Series(
         out=(given.out or RESULTS / given.driver).absolute(),
         sizes=tuple(int(size) for size in given.n.split(",")),
@@ -125,12 +128,14 @@ def main(argv: Sequence[str]) -> int:
         volume_wait=given.volume_wait,
         steady=given.steady,
         tag=given.tag,
+        driver_programs=given.driver_programs,
+        driver_source=given.driver_source,
     )
     configure("error", json=False)
     code = INTERRUPTED
     try:
         code = GOOD if asyncio.run(_until_signal(driver, series)) else BAD
-    except* (NativeError, BedError, NotReachedError, OSError) as group:
+    except* (NativeError, MissingProgramsError, BedError, NotReachedError, OSError) as group:
         tell(f"bench: {_first(group)}")
         code = FAILED
     except* (asyncio.CancelledError, KeyboardInterrupt):
