@@ -17,6 +17,7 @@ import yaml
 from interlace import __version__
 from interlace.api.computedomain import CHANNEL_CLASS, DAEMON_CLASS, DRIVER, GROUP
 from interlace.api.crd import crds
+from interlace.kube.config import SERVICE_ACCOUNT_DIR
 
 IMAGE: Final = f"ghcr.io/interlace/interlace:{__version__}"
 NAMESPACE: Final = "interlace-system"
@@ -53,7 +54,11 @@ def manifests(
     (``/run/nvidia/driver`` if the GPU Operator installs it); ``max_nodes`` is the most nodes of one
     domain in one NVLink clique.
     """
-    shared = {"MAX_NODES_PER_IMEX_DOMAIN": str(max_nodes)}
+    shared = {
+        "MAX_NODES_PER_IMEX_DOMAIN": str(max_nodes),
+        # They trust the cluster's CA alone; the image's list of roots would take 2 MB of each process.
+        "SSL_CERT_FILE": f"{SERVICE_ACCOUNT_DIR}/ca.crt",
+    }
     return [
         _namespace(namespace),
         *crds(),

@@ -7,7 +7,6 @@ killed test leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import signal
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from interlace.kube.log import configure
+from interlace.kube.program import until_signal
 from interlace.sim.kubelet.container import ContainerRecord
 from interlace.sim.kubelet.programs import run_component
 
@@ -31,21 +31,13 @@ class Spec(msgspec.Struct, frozen=True):
     gpus: int
 
 
-async def _main(spec: Spec) -> None:
-    task = asyncio.current_task()
-    if task is not None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await run_component(spec.record, root=Path(spec.root), clique=spec.clique, gpus=spec.gpus)
-
-
 def main() -> None:
     """Entry point."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     configure("info", json=True)
     spec = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Spec, dec_hook=lambda kind, value: kind(value))
-    asyncio.run(_main(spec))
+    component = run_component(spec.record, root=Path(spec.root), clique=spec.clique, gpus=spec.gpus)
+    asyncio.run(until_signal(component))
 
 
 if __name__ == "__main__":

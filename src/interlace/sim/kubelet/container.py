@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlace.api.core import Pod
-from interlace.sim.kubelet.cdi import ContainerEdits
+if TYPE_CHECKING:  # a child process that runs a component needs the record alone
+    from interlace.api.core import Pod
+    from interlace.sim.kubelet.cdi import ContainerEdits
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
