@@ -101,7 +101,7 @@ class Preparer:
 
     def resume(self, ref: ClaimRef, claim: ResourceClaim) -> None:
         """A Prepare of an earlier run of the agent ended half-way: when it would succeed, say so."""
-        if ref.uid in self._state.waiting:
+        if ref.uid in self._turns:
             return
         try:
             self._failed[ref.uid] = demand(ref, claim, node=self._state.node)

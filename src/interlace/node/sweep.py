@@ -1,7 +1,8 @@
 """Compares what is prepared here with the API server: after a start, and from time to time.
 
-A claim that is gone, or was replaced by another of the same name, is unprepared: kubelet may have lost its own
-record and will never do it. CDI specs that belong to no claim of the checkpoint are removed.
+A claim that is gone, was replaced by another of the same name, or is not allocated here any more, is unprepared
+at the second look: kubelet may have lost its own record and will never do it. CDI specs that belong to no claim
+of the checkpoint are removed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from interlace.kube.errors import KubeError, NotFound
 from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, found_specs, remove_spec
 from interlace.node.checkpoint import Checkpoint
+from interlace.node.demand import our_devices
 from interlace.node.errors import AgentError
 from interlace.node.prepare import Preparer, prepared_verdict
 from interlace.node.report import Reporter
@@ -23,7 +25,7 @@ from interlace.node.settings import AgentSettings
 from interlace.node.standing import Standing, reported
 
 RETRY = 5.0
-"""Seconds until a claim that could not be read is tried again after a start."""
+"""Seconds until a claim that could not be judged is looked at again after a start."""
 log = get_logger(__name__)
 
 
@@ -58,21 +60,22 @@ class Sweeper:
     async def run(self) -> None:
         """Until cancelled."""
         # What was prepared by an earlier run of the agent; only these have a standing to take over.
-        inherited = {held.claim.uid for held in self._checkpoint}
+        inherited = {held.claim.uid: held for held in self._checkpoint}
         while inherited:
-            for held in [held for held in self._checkpoint if held.claim.uid in inherited]:
-                if await self._look(held, first=True):
-                    inherited.discard(held.claim.uid)
-            inherited &= {held.claim.uid for held in self._checkpoint}
+            for uid, held in list(inherited.items()):
+                if self._checkpoint.get(uid) is not held or await self._look(held, first=True):
+                    del inherited[uid]
             if inherited:
                 await asyncio.sleep(RETRY)
         while True:
             await asyncio.sleep(self._settings.sweep_interval * random.uniform(0.9, 1.1))
+            self._suspects &= {held.claim.uid for held in self._checkpoint}
             for held in list(self._checkpoint):
                 await self._look(held, first=False)
 
     async def _look(self, held: PreparedClaim, *, first: bool) -> bool:
         """Whether the claim could be judged."""
+        uid = held.claim.uid
         try:
             claim = await self._client.get(ResourceClaim, held.claim.name, namespace=held.claim.namespace)
         except NotFound:
@@ -80,25 +83,25 @@ class Sweeper:
         except KubeError as error:
             log.warning("a prepared claim cannot be compared", claim=str(held.claim), cause=str(error))
             return False
-        uid = held.claim.uid
-        if claim is not None and claim.metadata.uid == uid:
+        if self._checkpoint.get(uid) is not held:
+            return True  # kubelet called meanwhile, and knows better
+        if claim is not None and claim.metadata.uid == uid and our_devices(claim, node=self._settings.node_name):
             self._suspects.discard(uid)
             if first and held.completed:
                 self._adopt(held, claim)
             elif first:
                 self._preparer.resume(held.claim, claim)
             return True
-        # A pod deleted by force loses its claim seconds before kubelet unprepares it: between two starts one
-        # look is not enough.
-        if not first and uid not in self._suspects:
+        # A pod deleted by force loses its claim seconds before kubelet unprepares it: one look is not enough.
+        if uid not in self._suspects:
             self._suspects.add(uid)
-            return True
+            return False
         self._suspects.discard(uid)
-        log.warning("unprepared a claim that no longer exists", claim=str(held.claim), uid=uid)
+        log.warning("unprepared a claim that this node no longer has", claim=str(held.claim), uid=uid)
         try:
             await self._preparer.unprepare(held.claim)
         except AgentError as error:
-            log.warning("a claim that no longer exists cannot be unprepared", claim=str(held.claim), cause=str(error))
+            log.warning("a claim that is gone cannot be unprepared", claim=str(held.claim), cause=str(error))
             return False
         return True
 

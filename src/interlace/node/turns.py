@@ -29,6 +29,10 @@ class Turns:
     def __len__(self) -> int:
         return len(self._turns)
 
+    def __contains__(self, uid: object) -> bool:
+        """Whether a call for the claim is in progress."""
+        return uid in self._turns
+
     @asynccontextmanager
     async def prepare(self, claim: ClaimRef, *, deadline: float) -> AsyncGenerator[None]:
         """Hold the turn until ``deadline`` (loop time): then ``TimeoutError``.

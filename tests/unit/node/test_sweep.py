@@ -1,0 +1,146 @@
+"""The look at prepared claims after a start of the agent, and from time to time. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from interlace.api.resource import ResourceClaimStatus
+from interlace.kube.client import Client
+from interlace.node.cdi import PreparedClaim
+from interlace.node.demand import DeviceRef
+from interlace.node.sweep import Sweeper
+from tests.unit.node.parts import CLIQUE, DOMAIN, NODE, Bench, a_claim, ref
+
+pytestmark = pytest.mark.looptime
+
+SWEEP = 600.0
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, sweep_interval=SWEEP)
+
+
+@asynccontextmanager
+async def sweeping(bench: Bench) -> AsyncIterator[None]:
+    """The sweeper and the reporter run."""
+    sweeper = Sweeper(
+        bench.settings,
+        client=cast("Client", bench.api),
+        checkpoint=bench.checkpoint,
+        preparer=bench.preparer,
+        reporter=bench.reporter,
+    )
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(part.run()) for part in (sweeper, bench.reporter)]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def begun(bench: Bench) -> None:
+    """A Prepare that an earlier run of the agent began."""
+    await bench.checkpoint.put(
+        PreparedClaim(
+            claim=ref(),
+            domain=DOMAIN,
+            clique=CLIQUE,
+            index=-1,
+            devices=(DeviceRef(request="channel", pool=NODE, device="channel-0"),),
+            injected=False,
+            completed=False,
+        )
+    )
+
+
+async def test_a_claim_that_was_begun_and_would_succeed_now_is_told(bench: Bench) -> None:
+    bench.api.add(a_claim())
+    await begun(bench)
+    bench.join()
+    async with sweeping(bench):
+        await asyncio.sleep(1)
+        assert bench.api.conditions() == {"Ready": ("False", "WaitingForKubelet")}
+
+
+async def test_a_claim_that_kubelet_prepares_during_the_look_stays_ready(bench: Bench) -> None:
+    bench.api.add(a_claim())
+    await begun(bench)
+    bench.join()
+    bench.api.hold_get = asyncio.Event()
+    async with sweeping(bench):
+        await asyncio.sleep(0.01)
+        looking, bench.api.hold_get = bench.api.hold_get, None
+        await bench.preparer.prepare(ref())
+        looking.set()
+        await asyncio.sleep(1)
+        assert bench.api.conditions() == {"Ready": ("True", "Prepared")}
+
+
+async def test_a_claim_that_kubelet_is_calling_for_is_left_to_that_call(bench: Bench) -> None:
+    bench.api.add(a_claim())
+    await begun(bench)
+    bench.join()
+    bench.api.hold_get = asyncio.Event()
+    async with sweeping(bench), asyncio.TaskGroup() as group:
+        await asyncio.sleep(0.01)
+        looking, bench.api.hold_get = bench.api.hold_get, asyncio.Event()
+        group.create_task(bench.preparer.prepare(ref()))
+        await asyncio.sleep(0.01)
+        looking.set()
+        await asyncio.sleep(1)
+        bench.api.hold_get.set()
+        await asyncio.sleep(1)
+        assert [bench.api.conditions(write) for write in range(len(bench.api.applied))] == [
+            {"Ready": ("True", "Prepared")}
+        ]
+
+
+async def test_nothing_is_said_of_a_claim_that_kubelet_unprepares_during_the_look(bench: Bench) -> None:
+    bench.api.add(a_claim())
+    bench.join()
+    await asyncio.sleep(0.01)
+    await bench.preparer.prepare(ref())
+    await bench.reporter.forget(ref().uid)
+    bench.api.hold_get = asyncio.Event()
+    async with sweeping(bench):
+        await asyncio.sleep(0.01)
+        await bench.preparer.unprepare(ref())
+        bench.api.hold_get.set()
+        await asyncio.sleep(1)
+    assert bench.api.applied == []
+
+
+async def test_a_claim_that_was_given_to_another_node_frees_this_one_at_the_second_look(bench: Bench) -> None:
+    bench.api.add(a_claim())
+    bench.join()
+    await asyncio.sleep(0.01)
+    await bench.preparer.prepare(ref())
+    async with sweeping(bench):
+        await asyncio.sleep(1)
+        bench.api.add(a_claim(node="tray-2"))
+        await asyncio.sleep(1.2 * SWEEP)
+        assert len(bench.checkpoint) == 1
+        await asyncio.sleep(1.2 * SWEEP)
+        assert len(bench.checkpoint) == 0
+        assert bench.specs() == []
+
+
+async def test_a_claim_that_is_allocated_nowhere_frees_the_node_as_well(bench: Bench) -> None:
+    bench.api.add(a_claim())
+    bench.join()
+    await asyncio.sleep(0.01)
+    await bench.preparer.prepare(ref())
+    async with sweeping(bench):
+        await asyncio.sleep(1)
+        bench.api.add(msgspec.structs.replace(a_claim(), status=ResourceClaimStatus()))
+        await asyncio.sleep(2.4 * SWEEP)
+        assert len(bench.checkpoint) == 0
