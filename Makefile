@@ -29,8 +29,11 @@ programs: $(STAMP) ## Build the real control plane for tests, once (7 minutes on
 test: $(STAMP) programs ## Unit, contract and cluster tests; a tier whose parts are missing fails
 	@$(BIN)/python -m pytest $(TIERS) $(ARGS)
 
-bench: $(STAMP) programs ## Measure what forming and ending ComputeDomains costs
+bench: $(STAMP) programs ## Measure domains, idle memory and the start of the command; writes docs/performance.md
+	-@$(BIN)/python -m bench.cli
+	-@$(BIN)/python -m bench.footprint
 	@$(BIN)/python -m bench.domains $(ARGS)
+	@$(BIN)/python -m bench.domains report
 
 check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/ruff check --quiet

@@ -50,6 +50,7 @@ async def measure(driver: Driver, series: Series) -> bool:
             async with driver.start(series, nodes=nodes) as world:
                 tell(f"{driver.name}, {nodes} nodes, Kubernetes {world.cluster.plane.version}")
                 scenario = Scenario(world, driver=driver, series=series, nodes=nodes, sampler=sampler, tell=tell)
+                series.clear(driver=driver.name, nodes=nodes)
                 for number in range(1 - series.warmup, series.runs + 1):
                     run = await scenario.run(number)
                     write(run, series.file(driver=driver.name, nodes=nodes, run=number))
@@ -58,15 +59,29 @@ async def measure(driver: Driver, series: Series) -> bool:
     return good
 
 
+def parse_count(text: str) -> int:
+    """A whole number from 1. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Numbers of nodes, each once, smallest first. Raises ArgumentTypeError."""
+    return tuple(sorted({parse_count(word.strip()) for word in text.split(",")}))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.domains", description=__doc__.splitlines()[0])
     parser.add_argument("--driver", choices=["interlace", "upstream"], default="interlace")
-    parser.add_argument("-n", default="2,9,18,36", metavar="N,...", help="numbers of nodes")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--warmup", type=int, default=1, help="runs before the measured ones")
+    parser.add_argument("-n", type=parse_sizes, default="2,9,18,36", metavar="N,...", help="numbers of nodes")
+    parser.add_argument("--runs", type=parse_count, default=3)
+    parser.add_argument(
+        "--warmup", type=int, choices=range(10), default=1, metavar="RUNS", help="runs before the measured ones"
+    )
     parser.add_argument("--out", type=Path, help="folder of the results")
-    parser.add_argument("--per-clique", type=int, default=18, help="nodes of one NVLink partition")
-    parser.add_argument("--pods-per-node", type=int, default=1)
+    parser.add_argument("--per-clique", type=parse_count, default=18, help="nodes of one NVLink partition")
+    parser.add_argument("--pods-per-node", type=parse_count, default=1)
     parser.add_argument("--imex-ms", type=float, default=50, help="start of a simulated nvidia-imex")
     parser.add_argument("--platform-rate", type=int, help="requests a second of the platform (default: its own)")
     parser.add_argument("--volume-wait", type=float, default=0.0, help="seconds from binding to Prepare")
@@ -118,7 +133,7 @@ def main(argv: Sequence[str]) -> int:
     driver: Driver = (Interlace if given.driver == "interlace" else Known)(tell=lambda line: tell(f"  {line}"))
     series = Series(
         out=(given.out or RESULTS / given.driver).absolute(),
-        sizes=tuple(int(size) for size in given.n.split(",")),
+        sizes=given.n,
         runs=given.runs,
         warmup=given.warmup,
         per_clique=given.per_clique,
@@ -135,7 +150,10 @@ def main(argv: Sequence[str]) -> int:
     code = INTERRUPTED
     try:
         code = GOOD if asyncio.run(_until_signal(driver, series)) else BAD
-    except* (NativeError, MissingProgramsError, BedError, NotReachedError, OSError) as group:
+    except* MissingProgramsError as group:
+        tell(f"bench: {_first(group)}")
+        code = REFUSED
+    except* (NativeError, BedError, NotReachedError, OSError) as group:
         tell(f"bench: {_first(group)}")
         code = FAILED
     except* (asyncio.CancelledError, KeyboardInterrupt):

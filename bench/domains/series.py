@@ -44,8 +44,16 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
     def file(self, *, driver: str, nodes: int, run: int) -> Path:
         """Where the result of one run goes."""
+        return self.out / f"{self._prefix(driver, nodes)}{run}.json"
+
+    def clear(self, *, driver: str, nodes: int) -> None:
+        """Remove results of an earlier series of this name and size, so that two never make one median."""
+        for path in self.out.glob(f"{self._prefix(driver, nodes)}*.json"):
+            path.unlink()
+
+    def _prefix(self, driver: str, nodes: int) -> str:
         tag = f"-{self.tag}" if self.tag else ""
-        return self.out / f"{driver}{tag}-n{nodes:03d}-r{run}.json"
+        return f"{driver}{tag}-n{nodes:03d}-r"
 
     def cliques(self, nodes: int) -> int:
         """NVLink partitions that so many nodes are in."""
