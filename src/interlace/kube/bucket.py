@@ -43,13 +43,6 @@ class TokenBucket:
             self._tokens -= 1
         return True
 
-    @property
-    def full(self) -> bool:
-        """Whether nothing is taken at present; such a bucket may be thrown away and made anew."""
-        if self._rate > 0:
-            self._fill()
-        return self._tokens >= self._burst
-
     def _fill(self) -> None:
         now = asyncio.get_running_loop().time()
         if self._at is not None:

@@ -21,7 +21,6 @@ class Metrics:
         self.lists = Counter(
             "interlace_kube_lists", "Full lists made by informers, initial ones included", ["kind"], registry=registry
         )
-        self.objects = Gauge("interlace_kube_objects", "Objects in an informer's cache", ["kind"], registry=registry)
         self.depth = Gauge("interlace_queue_depth", "Keys that wait for a worker", ["queue"], registry=registry)
         self.latency = Histogram(
             "interlace_queue_latency_seconds",
