@@ -53,6 +53,12 @@ async def a_space(plane: Plane) -> AsyncIterator[Space]:
         accounts = space.path("serviceaccounts")
         made = await wire("POST", accounts, {"metadata": {"name": "default"}})
         assert made.code in (201, 409), made
+        if plane.kind == "real":  # its controllers put this into every namespace, and a watch would see it come
+
+            async def furnished() -> bool:
+                return (await wire("GET", space.path("configmaps") + "/kube-root-ca.crt")).code == 200
+
+            await eventually(furnished, within=20, what="kube-root-ca.crt")
         yield space
 
 
