@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from interlace.cli.demo import example
 from interlace.kube.untyped import untyped
 from interlace.sim.demo.result import Result
 from interlace.sim.demo.scenario import Scenario, load_workload, play
+from testbed.plane import ControlPlane
 from tests.cluster.conftest import run
 
 KEYS = {
@@ -35,6 +37,7 @@ KEYS = {
     "teardown",
     "left_behind",
 }
+CLIQUES = "computedomaincliques.resource.nvidia.com"
 KINDS = {"get", "list", "watch", "write", "conflict"}
 
 
@@ -120,6 +123,38 @@ async def test_the_real_scheduler_allocates_each_claim_and_slices_stay_as_they_a
                 if "f:allocation" in entry["fieldsV1"].get("f:status", {})
             }
             assert writers == {"kube-scheduler"}
+        assert {item.metadata.name: item.metadata.resource_version for item in cluster.slices.items()} == before
+
+
+async def test_three_formations_on_the_real_control_plane_stay_within_their_budgets() -> None:
+    async with run("real", nodes=18) as cluster:
+        plane = cluster.plane
+        assert isinstance(plane, ControlPlane)
+        results: list[Result] = []
+        sizes: list[int] = []
+        before = {item.metadata.name: item.metadata.resource_version for item in cluster.slices.items()}
+        for _ in range(3):
+            result = Result(server="real", nodes=18)
+            scenario = Scenario(cluster, load_workload(example(), replicas=18), stage=Silent(), result=result)
+            sent = await plane.watch_bytes()
+            await scenario.form()
+            sizes.append((await plane.watch_bytes()).get(CLIQUES, 0) - sent.get(CLIQUES, 0))
+            await scenario.delete()
+            results.append(result)
+        formed = [result.requests.ours for result in results]
+        ended = [result.teardown.requests.ours for result in results]
+        for name, figures in {
+            "requests to form": [one.total for one in formed],
+            "writes to form": [one.write for one in formed],
+            "requests to tear down": [one.total for one in ended],
+            "bytes of cliques to watchers": sizes,
+        }.items():
+            print(f"{name}: median {statistics.median(figures):g}, all {sorted(figures)}")  # noqa: T201  the spread is part of the result
+        assert [one.conflict for one in formed] == [0, 0, 0]
+        assert statistics.median(one.total for one in formed) <= 48
+        assert statistics.median(one.write for one in formed) <= 30
+        assert statistics.median(one.total for one in ended) <= 8
+        assert statistics.median(sizes) <= 150_000
         assert {item.metadata.name: item.metadata.resource_version for item in cluster.slices.items()} == before
 
 

@@ -280,3 +280,30 @@ async def test_a_stateful_set_that_starts_in_order_is_never_held_up_by_its_peers
     await cluster.signal.until(
         "3 Ready nodes", lambda: len(nodes_ready(cluster, "ordered", namespace=namespace)) == 3, within=WITHIN
     )
+
+
+async def test_a_blocked_pair_is_named_within_ten_seconds_and_taken_back(cluster: Cluster, namespace: str) -> None:
+    found = await _form(cluster, "split", namespace=namespace, replicas=3)
+
+    def state() -> tuple[str, str]:
+        peers = condition(cluster, "split", "PeersConnected", namespace=namespace)
+        return (peers.status, peers.message) if peers else ("", "")
+
+    await cluster.signal.until("connected peers", lambda: state()[0] == "True", within=WITHIN)
+    status = read_domain(cluster, "split", namespace=namespace)
+    assert status is not None
+    assert status.status is not None
+    first, second = (node for node in status.status.nodes if node.index in {0, 1})
+    faults = [cluster.fleet.nodes[pod.spec.node_name].tray.root / "etc/imex-faults.json" for pod in found]
+    for path in faults:
+        path.write_text(f'{{"blocked": [[{first.index}, {second.index}]]}}')
+    await cluster.signal.until(
+        "a condition that names both nodes",
+        lambda: state()[0] == "False" and first.name in state()[1] and second.name in state()[1],
+        within=10,
+    )
+    # what the old status fields mean has not changed
+    assert len(nodes_ready(cluster, "split", namespace=namespace)) == 3
+    for path in faults:
+        path.write_text("{}")
+    await cluster.signal.until("connected peers again", lambda: state()[0] == "True", within=WITHIN)
