@@ -5,7 +5,7 @@ waits until the cache has it, so no pass sees the past. Order of birth: finalize
 status. Order of death: template, cliques, finalizer; it does not wait for Pods, whose claims keep
 their nodes from other domains until they end. Everything is written against the version that was
 read: a controller that has lost its Lease without knowing gets a conflict and changes nothing, and
-no write meets a new object of an old name.
+no write meets a new object of an old name. Nothing is swept up before the server has said that the domain is gone.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ TEMPLATE_RETRY: Final = 15.0
 """Seconds until a template that was refused is tried again."""
 NOT_FOUND_RETRY: Final = 1.0
 """Seconds until a pass is tried again that missed something on the server."""
+HIDDEN_RETRY: Final = 300.0
+"""Seconds until a domain that could not be read is looked for again."""
 REST: Final = 8.0
 """Times the processor time of planning that a domain rests after a pass: a huge one must not crowd out the others."""
 
@@ -94,8 +96,9 @@ class Reconciler:
 
     async def reconcile(self, uid: str) -> float | None:
         """Pass over the domain; seconds until the next pass that no change will cause, None for none."""
-        domain = self._sources.domain(uid)
+        shown = self._sources.domain(uid)
         try:
+            domain = shown or await self._hidden(uid)
             if domain is None:
                 self._memos.pop(uid, None)
                 await self._sweep(uid)
@@ -106,6 +109,10 @@ class Reconciler:
                 path = f"{domain.metadata.namespace}/{domain.metadata.name}"
                 self._orphans.setdefault(uid, Orphans(domain=path, now=self._clock()))
                 return self._tell_orphans(uid)
+            if shown is None:
+                meta = domain.metadata
+                _log.error("domain left alone: it cannot be read", namespace=meta.namespace, name=meta.name, domain=uid)
+                return HIDDEN_RETRY
             memo = self._memos.setdefault(uid, Memo())
             if (rest := memo.rest_until - self._clock()) > 0:
                 return rest
@@ -114,6 +121,16 @@ class Reconciler:
             # Usually the domain itself, deleted while we passed; then the next pass has nothing to do.
             _log.info("not found", domain=uid, why=str(error))
             return NOT_FOUND_RETRY
+
+    async def _hidden(self, uid: str) -> ComputeDomain | None:
+        """The domain, metadata alone, if something of it is left and it exists although the cache does not show it.
+
+        The cache leaves out what it cannot read: a newer release may have written it. That is no deletion.
+        """
+        if not self._sources.templates_of(uid) and not self._sources.cliques_of(uid):
+            return None
+        listing = await self._client.list(ComputeDomain, metadata_only=True)
+        return next((domain for domain in listing.items if domain.metadata.uid == uid), None)
 
     async def _keep(self, domain: ComputeDomain, memo: Memo) -> float | None:
         uid = domain.metadata.uid

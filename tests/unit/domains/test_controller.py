@@ -26,13 +26,13 @@ from interlace.api.computedomain import (
 from interlace.api.core import Event, Pod
 from interlace.api.crd import crds
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from interlace.domains import retry, waiting
+from interlace.domains import reconciler, retry, waiting
 from interlace.domains.controller import serve
 from interlace.domains.retry import RETRY_ANNOTATION, WAITING_FOR_KUBELET
 from interlace.domains.settings import ControllerSettings
 from interlace.kube.client import Client
 from interlace.kube.errors import NotFound
-from interlace.kube.untyped import apply_manifest
+from interlace.kube.untyped import apply_manifest, untyped
 from interlace.manifests import NAMESPACE, manifests
 from interlace.sim.plane import AuditRecord, Plane
 from tests.waiting import eventually
@@ -41,6 +41,7 @@ RACK = "c0ffee00-0000-4000-8000-0000000000ff"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:interlace-controller"
 GROUPS = ["system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated"]
 WITHIN = 15.0
+UNTYPED_DOMAIN = untyped(ComputeDomain.resource)
 
 
 class Team:
@@ -580,6 +581,42 @@ async def test_what_a_domain_left_behind_while_nobody_led_is_removed(desk: Desk)
     async with desk.controller():
         await equal(lambda: team.cliques(domain.metadata.uid), [])
         await equal(team.templates, [])
+
+
+async def test_a_domain_that_this_controller_cannot_read_keeps_its_template_and_node_map(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer release, or another driver, wrote a value that this one does not know."""
+    monkeypatch.setattr(reconciler, "HIDDEN_RETRY", 0.2)
+    team = await desk.team()
+    (name,) = await desk.nodes(1)
+    async with _lax_status(desk), desk.controller():
+        domain = await form(desk, team, [name])
+        patch = {"status": {"status": "Degraded"}}
+        await desk.client.merge_patch(UNTYPED_DOMAIN, "cd", patch, namespace=team.namespace, subresource="status")
+        await team.create_domain("other")
+        await equal(lambda: team.condition("Ready", name="other"), ("True", "NoNodes"))
+        assert {t.metadata.name for t in await team.templates()} == {"cd-rct", "other-rct"}
+        assert list(await team.rows(domain.metadata.uid)) == [name]
+        await desk.client.delete(UNTYPED_DOMAIN, "cd", namespace=team.namespace)
+        await equal(lambda: _names(desk, UNTYPED_DOMAIN), ["other"])
+        assert await team.cliques(domain.metadata.uid) == []
+
+
+async def _names(desk: Desk, kind: type[Any]) -> list[str]:
+    return [found.metadata.name for found in (await desk.client.list(kind)).items]
+
+
+@asynccontextmanager
+async def _lax_status(desk: Desk) -> AsyncIterator[None]:
+    """The server takes any word as status of a domain."""
+    (lax, _) = crds()
+    del lax["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["status"]["enum"]
+    await apply_manifest(desk.client, lax, manager="test")
+    try:
+        yield
+    finally:
+        await apply_manifest(desk.client, crds()[0], manager="test")
 
 
 async def test_only_one_of_two_controllers_writes(desk: Desk) -> None:
