@@ -85,7 +85,8 @@ class Sources:
         self._hosts = Informer(
             client, Pod, namespace=namespace, labels=HOST_SELECTOR, indexes={NODE: _pod_node}, metrics=metrics
         )
-        self._deleted: set[str] = set()
+        self.hidden: set[str] = set()
+        """Uids of objects that we have deleted and that the caches still show."""
         self._informers = (self.domains, self.cliques, self.templates, self._claims, self._slices, self._hosts)
         self.domains.on_change(lambda old, new: self._tell(old, new, _uid))
         self.cliques.on_change(lambda old, new: self._tell(old, new, _domain))
@@ -112,19 +113,22 @@ class Sources:
 
     def domain(self, uid: str) -> ComputeDomain | None:
         """The domain, if it exists and we have not let go of it."""
-        return next((domain for domain in self.domains.by(UID, uid) if uid not in self._deleted), None)
+        return next((domain for domain in self.domains.by(UID, uid) if uid not in self.hidden), None)
 
     def cliques_of(self, uid: str) -> list[ComputeDomainClique]:
         """Cliques of the domain, without those that we have deleted."""
-        return [clique for clique in self.cliques.by(DOMAIN, uid) if clique.metadata.uid not in self._deleted]
+        return [clique for clique in self.cliques.by(DOMAIN, uid) if clique.metadata.uid not in self.hidden]
 
     def templates_of(self, uid: str) -> list[ResourceClaimTemplate]:
         """Templates of the domain, without those that we have deleted."""
-        return [template for template in self.templates.by(DOMAIN, uid) if template.metadata.uid not in self._deleted]
+        return [template for template in self.templates.by(DOMAIN, uid) if template.metadata.uid not in self.hidden]
 
     def deleted(self, obj: Object) -> None:
         """We have deleted ``obj``, or taken our finalizer off it at last; it is not shown any more."""
-        self._deleted.add(obj.metadata.uid)
+        meta = obj.metadata
+        shown = (informer.get(meta.name, meta.namespace) for informer in (self.domains, self.cliques, self.templates))
+        if any(found is not None and found.metadata.uid == meta.uid for found in shown):
+            self.hidden.add(meta.uid)
 
     def claims_of(self, uid: str) -> list[ResourceClaim]:
         """Claims that carry the label of the domain, in any namespace."""
@@ -146,4 +150,4 @@ class Sources:
         for uid in {uid for obj in (old, new) if obj is not None for uid in keys(obj)}:
             self._changed(uid)
         if old is not None and new is None:
-            self._deleted.discard(old.metadata.uid)
+            self.hidden.discard(old.metadata.uid)
