@@ -116,6 +116,9 @@ class _Running:
     def component(self, user: str) -> str:
         return component(user)
 
+    async def calm(self) -> None:
+        """Its programs do nothing periodically that could fill a machine."""
+
     def processes(self) -> dict[str, list[int]]:
         daemons = [box.pid for box in self._daemons.boxes.values()]
         return {"controller": self.controller, "plugin": self.plugins, "daemon": daemons}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from bench.domains.launch import SEPARATE, Launcher
 from bench.domains.natives import compile_nvml
 from bench.domains.series import Series
+from bench.domains.usage import read_usage
 from bench.domains.world import World
 from interlace.sim import audit
 from interlace.sim.cluster import NAMESPACE, Cluster, ClusterSettings, run_cluster
@@ -23,6 +26,12 @@ SYNC_BACKOFF = 0.05
 """Without the wait for volumes a hollow kubelet may ask for a claim before the node authorizer knows of it."""
 
 
+NVML_PERIOD = 30.0
+"""Seconds between two readings of an agent."""
+_LOOK = 0.2
+_QUIET = 1.0
+
+
 class _Running:
     """A cluster with Interlace in it."""
 
@@ -31,6 +40,26 @@ class _Running:
 
     def component(self, user: str) -> str:
         return audit.component(user, namespace=NAMESPACE)
+
+    async def calm(self) -> None:
+        """Wait for the end of a round of NVML readings.
+
+        Agents that were started together read NVML together. On separate machines that is no matter; here it
+        fills all cores for seconds, so a run begins when a round has just ended.
+        """
+        before = self._helpers()
+        quiet, last = 0.0, before
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1.5 * NVML_PERIOD):
+                while last == before or quiet < _QUIET:
+                    await asyncio.sleep(_LOOK)  # only the counters of /proc tell
+                    now = self._helpers()
+                    quiet = quiet + _LOOK if now == last else 0.0
+                    last = now
+
+    def _helpers(self) -> float:
+        agents = {"agent": self.processes()["agent"]}
+        return sum(sample.helpers for sample in read_usage(agents)["agent"].values())
 
     def processes(self) -> dict[str, list[int]]:
         pids = self.cluster.fleet.programs.processes

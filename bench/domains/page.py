@@ -60,8 +60,8 @@ _CAVEATS = """## What to keep in mind
   as it sees the pod. A real kubelet takes 0.31 s; the side series `kubelet-wait` has it.
 * **No images, no CNI, no container runtime, no network.** etcd runs without fsync; round trips on loopback take
   less than 1 ms. Scheduler and controller-manager run at their own default client rates.
-* Each agent reads NVML in a short-lived process every 30 s; with all agents on one machine these readings, in
-  the column "of its helpers", are more in number than a real node has.
+* Each agent reads NVML in a short-lived process every 30 s, and agents that were started together read together.
+  On one machine such a round fills all cores for a second or more, so a run begins when one has just ended.
 * Three runs are few: the spread of a cell is the spread of three.
 """
 

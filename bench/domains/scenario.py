@@ -78,6 +78,7 @@ class Scenario:
         machine = describe_machine()
         before = await self._listing()
         await asyncio.sleep(series.pause)
+        await self._world.calm()
         bytes_0, start = await self._plane.watch_bytes(), self._read()
         uid = await self._create(name)
         await self._until("all channels prepared", lambda: self._marks.reached("prepared") >= self._pods)

@@ -24,6 +24,10 @@ class World(Protocol):
         """Which component a user of the API server is."""
         ...
 
+    async def calm(self) -> None:
+        """Wait until what the driver does periodically is done for now and not due soon."""
+        ...
+
     def processes(self) -> Mapping[str, list[int]]:
         """Process ids of the driver's programs, by kind, now."""
         ...
