@@ -20,6 +20,7 @@ _FOR_A_PERSON = {
     str(DomainReason.NO_SPEC),
     str(DomainReason.TEMPLATE_NAME_TAKEN),
     str(DomainReason.TEMPLATE_INVALID),
+    str(DomainReason.TEMPLATE_REFUSED),
     str(WaitReason.CLIQUE_FULL),
 }
 

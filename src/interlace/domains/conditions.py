@@ -133,6 +133,11 @@ def template_ready(
                 f"ResourceClaimTemplate {path} was refused: {message}; create the ComputeDomain again with another "
                 "spec.channel.resourceClaimTemplate.name."
             )
+        case DomainReason.TEMPLATE_REFUSED:
+            text = (
+                f"ResourceClaimTemplate {path} may not be created: {message}; have the quota, admission rule or right "
+                "that is named there changed, and it is created within 15 s."
+            )
         case DomainReason.NO_SPEC:
             text = "The ComputeDomain has no spec, so there is no name for a ResourceClaimTemplate."
         case _:

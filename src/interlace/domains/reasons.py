@@ -20,6 +20,7 @@ class DomainReason(StrEnum):
     TEMPLATE_PENDING = "TemplatePending"
     TEMPLATE_NAME_TAKEN = "TemplateNameTaken"
     TEMPLATE_INVALID = "TemplateInvalid"
+    TEMPLATE_REFUSED = "TemplateRefused"
     CONNECTED = "Connected"
     DISCONNECTED = "Disconnected"
     NOT_REPORTED = "NotReported"

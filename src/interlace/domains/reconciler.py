@@ -35,7 +35,7 @@ from interlace.domains.sources import Sources
 from interlace.domains.template import template
 from interlace.domains.waiting import Patience, Wait, waits
 from interlace.kube.client import Client
-from interlace.kube.errors import AlreadyExists, BadRequest, Invalid, NotFound
+from interlace.kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.log import get_logger
 
@@ -58,6 +58,8 @@ class Memo(msgspec.Struct):
     silence: Silence = msgspec.field(default_factory=Silence)
     interruptions: Interruptions = msgspec.field(default_factory=Interruptions)
     pending: debounce.Pending | None = None
+    map_refusal: str = ""
+    """Why the server did not take the node map last, in its own words."""
     status_at: float | None = None
     refused: Condition | None = None
     refused_until: float = 0.0
@@ -190,10 +192,9 @@ class Reconciler:
                 namespace=meta.namespace,
                 holder=self._holder_of(name, namespace=meta.namespace),
             )
-        except (Invalid, BadRequest) as error:
-            memo.refused = conditions.template_ready(
-                DomainReason.TEMPLATE_INVALID, name=name, namespace=meta.namespace, message=error.message
-            )
+        except (Invalid, BadRequest, Forbidden) as error:
+            reason = DomainReason.TEMPLATE_INVALID if isinstance(error, Invalid) else DomainReason.TEMPLATE_REFUSED
+            memo.refused = conditions.template_ready(reason, name=name, namespace=meta.namespace, message=error.message)
         else:
             await self._sources.templates.reached(written.metadata.resource_version)
             return conditions.template_ready(DomainReason.TEMPLATE_CREATED, name=name, namespace=meta.namespace)
@@ -230,7 +231,7 @@ class Reconciler:
         current = self._cliques_of(domain.metadata.uid)
         drafts = {clique: draft for clique, draft in plan.drafts.items() if cliques.changed(draft, current.get(clique))}
         if not drafts:
-            memo.pending = None
+            memo.pending, memo.map_refusal = None, ""
             return None
         now = self._clock()
         memo.pending = debounce.observe(memo.pending, wanted=drafts, now=now)
@@ -238,8 +239,14 @@ class Reconciler:
         if (due := debounce.map_due_in(memo.pending, waiting=waiting, grows=grows, now=now)) > 0:
             return due
         memo.pending = None
-        for clique, draft in drafts.items():
-            await self._write_clique(domain, draft, current=current.get(clique))
+        try:
+            for clique, draft in drafts.items():
+                await self._write_clique(domain, draft, current=current.get(clique))
+        except ApiError as error:
+            if not isinstance(error, Conflict):
+                memo.map_refusal = error.message
+            raise
+        memo.map_refusal = ""
         return None
 
     async def _write_clique(self, domain: ComputeDomain, draft: Draft, *, current: ComputeDomainClique | None) -> None:
@@ -282,7 +289,9 @@ class Reconciler:
             places=places,
         )
         self._notify(memo.interruptions.due(claim for found in claims.members.values() for claim in found))
-        memo.waits = waits(claims, plan=plan, nodes=nodes, domain=f"{meta.namespace}/{meta.name}")
+        memo.waits = waits(
+            claims, plan=plan, nodes=nodes, domain=f"{meta.namespace}/{meta.name}", refusal=memo.map_refusal
+        )
         next_told = self._tell_pods(memo, now=now)
         if memo.waits and memo.forming_since is None:
             memo.forming_since = now

@@ -29,8 +29,13 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-def waits(membership: Membership, *, plan: Plan, nodes: Sequence[ComputeDomainNode], domain: str) -> list[Wait]:
-    """All waits of the domain named ``domain`` (``namespace/name``), worst reason first."""
+def waits(
+    membership: Membership, *, plan: Plan, nodes: Sequence[ComputeDomainNode], domain: str, refusal: str = ""
+) -> list[Wait]:
+    """All waits of the domain named ``domain`` (``namespace/name``), worst reason first.
+
+    ``refusal`` is why the API server did not take the node map last.
+    """
     found = [
         Wait(
             claim=claim,
@@ -55,13 +60,13 @@ def waits(membership: Membership, *, plan: Plan, nodes: Sequence[ComputeDomainNo
             Wait(claim=claim, reason=reason, message=message)
             for claim in claims
             if not claim_ready(claim) and claim.metadata.deletion_timestamp is None
-            for reason, message in [_on_node(claim, plan=plan, written=node in written)]
+            for reason, message in [_on_node(claim, plan=plan, written=node in written, refusal=refusal)]
         ]
     order = list(WaitReason)
     return sorted(found, key=lambda wait: order.index(wait.reason))
 
 
-def _on_node(claim: ResourceClaim, *, plan: Plan, written: bool) -> tuple[WaitReason, str]:
+def _on_node(claim: ResourceClaim, *, plan: Plan, written: bool, refusal: str) -> tuple[WaitReason, str]:
     node = node_of(claim)
     if node in plan.no_agent:
         return WaitReason.AGENT, (
@@ -78,7 +83,8 @@ def _on_node(claim: ResourceClaim, *, plan: Plan, written: bool) -> tuple[WaitRe
             f"slots, so node {node} cannot join; run fewer Pods or raise --max-nodes-per-imex-domain."
         )
     if not written:
-        return WaitReason.CLIQUE, f"Node {node} is not in the IMEX node map of the domain yet."
+        cause = f": the API server refuses it ({refusal})" if refusal else ""
+        return WaitReason.CLIQUE, f"Node {node} is not in the IMEX node map of the domain yet{cause}."
     condition = condition_of(claim, READY)
     if condition is None:
         return WaitReason.PREPARE, (

@@ -468,6 +468,59 @@ async def test_a_template_name_that_is_no_name_is_told_at_once(desk: Desk) -> No
         await equal(lambda: team.condition("TemplateReady"), ("False", "TemplateInvalid"))
 
 
+async def test_a_template_that_the_server_forbids_is_told_with_the_servers_words(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciler, "TEMPLATE_RETRY", 0.2)
+    team = await desk.team()
+    async with desk.controller():
+        async with _without(desk, "ClusterRole", "resourceclaimtemplates"):
+            await team.create_domain()
+            await equal(lambda: team.condition("Ready"), ("False", "TemplateRefused"))
+            message = next(c.message for c in (await team.status()).conditions if c.type == "Ready")
+            assert 'cannot create resource "resourceclaimtemplates"' in message
+            await until(lambda: _told(team, "cd", ("Warning", "TemplateRefused")), what="an event")
+        await equal(lambda: team.condition("TemplateReady"), ("True", "TemplateCreated"))
+
+
+async def test_a_node_map_that_the_server_forbids_is_told_to_domain_and_pod(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "PATIENCE", 0.3)
+    team = await desk.team()
+    (name,) = await desk.nodes(1)
+    async with desk.controller():
+        async with _without(desk, "Role", "computedomaincliques"):
+            domain = await team.create_domain()
+            await team.add_claim("a", uid=domain.metadata.uid, node=name)
+
+            async def told() -> bool:
+                ready = next((c for c in (await team.status()).conditions if c.type == "Ready"), None)
+                return ready is not None and 'cannot create resource "computedomaincliques"' in ready.message
+
+            await until(told, what="the server's words in the condition")
+            assert await team.condition("Ready") == ("False", "WaitingForClique")
+            await until(lambda: _told(team, "a", ("Warning", "WaitingForClique")), what="an event on the Pod")
+        await until(lambda: _has_rows(team, domain.metadata.uid, [name]), what="the row")
+
+
+@asynccontextmanager
+async def _without(desk: Desk, kind: str, resource: str) -> AsyncIterator[None]:
+    """The controller may not create these."""
+    (role,) = [m for m in manifests() if m["kind"] == kind and m["metadata"]["name"] == "interlace-controller"]
+    rules = [
+        {**rule, "verbs": [verb for verb in rule["verbs"] if verb != "create"]}
+        if resource in rule["resources"]
+        else rule
+        for rule in role["rules"]
+    ]
+    await apply_manifest(desk.client, {**role, "rules": rules}, manager="test")
+    try:
+        yield
+    finally:
+        await apply_manifest(desk.client, role, manager="test")
+
+
 async def test_a_domain_stored_without_spec_harms_nobody(desk: Desk) -> None:
     team = await desk.team()
     (lax, _) = crds()
