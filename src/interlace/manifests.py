@@ -114,10 +114,10 @@ _AGENT_CLUSTER: Final = (
     _rule("resource.k8s.io", "resourceclaims/status", "patch"),
     # From 1.36 the status of allocated devices needs this verb too, and is limited to the own node by it.
     _rule("resource.k8s.io", "resourceclaims/driver", "associated-node:patch", names=(DRIVER,)),
-    _rule("resource.k8s.io", "resourceslices", "get list watch create update patch delete"),
+    _rule("resource.k8s.io", "resourceslices", "get list watch create patch"),
     _rule("", "events", "create patch"),
 )
-_AGENT_OWN: Final = (_rule(GROUP, "computedomaincliques", "get list watch"),)
+_AGENT_OWN: Final = (_rule(GROUP, "computedomaincliques", "list watch"),)
 
 
 def _labels(component: str) -> dict[str, str]:

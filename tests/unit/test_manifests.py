@@ -81,12 +81,12 @@ def test_the_agent_may_do_exactly_this() -> None:
         ("resource.k8s.io/resourceclaims", "get", ""),
         ("resource.k8s.io/resourceclaims/status", "patch", ""),
         ("resource.k8s.io/resourceclaims/driver", "associated-node:patch", "compute-domain.nvidia.com"),
-        *((slices, verb, "") for verb in ("get", "list", "watch", "create", "update", "patch", "delete")),
+        *((slices, verb, "") for verb in ("get", "list", "watch", "create", "patch")),
         ("/events", "create", ""),
         ("/events", "patch", ""),
     }
     cliques = "resource.nvidia.com/computedomaincliques"
-    assert rights("Role", "interlace-agent") == {(cliques, verb, "") for verb in ("get", "list", "watch")}
+    assert rights("Role", "interlace-agent") == {(cliques, verb, "") for verb in ("list", "watch")}
 
 
 def test_the_controller_may_do_exactly_this() -> None:
