@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -35,17 +35,10 @@ class PodResourceClaimStatus(Struct, frozen=True):
 
 
 class PodSpec(Struct, frozen=True):
-    """What the controller, the CLI and the hollow node read of ``v1.PodSpec``."""
+    """What the controller and the CLI read of ``v1.PodSpec``: a few words, as there may be 100,000 of them."""
 
     node_name: str = ""
-    node_selector: dict[str, str] = {}
-    service_account_name: str = ""
     resource_claims: list[PodResourceClaim] = []
-    containers: list[dict[str, Any]] = []
-    init_containers: list[dict[str, Any]] = []
-    volumes: list[dict[str, Any]] = []
-    termination_grace_period_seconds: int | None = None
-    host_network: bool = False
 
 
 class PodCondition(Struct, frozen=True):

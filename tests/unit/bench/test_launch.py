@@ -11,7 +11,6 @@ from bench.domains.daemons import DaemonPods
 from bench.domains.known import MissingProgramsError, cluster_objects, component, plugin_env
 from bench.domains.launch import localize_env
 from bench.domains.natives import fabric_env
-from interlace.api.core import Pod, PodSpec
 from interlace.api.meta import ObjectMeta
 from interlace.imex.host import HostSettings
 from interlace.manifests import manifests
@@ -19,6 +18,7 @@ from interlace.node.settings import AgentSettings
 from interlace.sim.kubelet.cdi import ContainerEdits
 from interlace.sim.kubelet.container import ContainerRecord, describe
 from interlace.sim.kubelet.hardware import Tray
+from interlace.sim.kubelet.podobject import BoundPod, BoundPodSpec
 
 CLIQUE = "6f1d2c3b-4a59-4877-a6b5-c4d3e2f10918.1"
 
@@ -31,9 +31,9 @@ def _record(name: str, root: Path) -> ContainerRecord:
         if item["kind"] in {"DaemonSet", "Deployment"} and item["metadata"]["name"] == f"interlace-{name}"
     ]
     spec: dict[str, Any] = workload["spec"]["template"]["spec"]
-    pod = Pod(
+    pod = BoundPod(
         metadata=ObjectMeta(name=f"{name}-x", namespace="interlace-system", uid="u"),
-        spec=PodSpec(node_name="tray-00", containers=spec["containers"], volumes=spec.get("volumes", [])),
+        spec=BoundPodSpec(node_name="tray-00", containers=spec["containers"], volumes=spec.get("volumes", [])),
     )
     return describe(
         pod,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:  # a child process that runs a component needs the record alone
-    from interlace.api.core import Pod
     from interlace.sim.kubelet.cdi import ContainerEdits
+    from interlace.sim.kubelet.podobject import BoundPod
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe(
-    pod: Pod,
+    pod: BoundPod,
     container: Mapping[str, Any],
     *,
     edits: ContainerEdits,
@@ -96,7 +96,7 @@ def translate(path: Path, mounts: Mapping[str, Path]) -> Path:
     return path
 
 
-def _mounts(pod: Pod, container: Mapping[str, Any], *, root: Path, pod_dir: Path) -> dict[str, Path]:
+def _mounts(pod: BoundPod, container: Mapping[str, Any], *, root: Path, pod_dir: Path) -> dict[str, Path]:
     volumes = {volume["name"]: volume for volume in pod.spec.volumes}
     mounts: dict[str, Path] = {}
     for mount in container.get("volumeMounts", []):

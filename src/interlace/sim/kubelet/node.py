@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 
 from interlace.api.computedomain import NODE_CLIQUE_LABEL
-from interlace.api.core import Lease, Node, Pod
+from interlace.api.core import Lease, Node
 from interlace.kube.client import Client
 from interlace.kube.errors import AlreadyExists, KubeError
 from interlace.kube.events import Recorder
@@ -27,6 +27,7 @@ from interlace.kube.informer import Informer
 from interlace.kube.log import get_logger
 from interlace.sim.kubelet.dra import Plugins
 from interlace.sim.kubelet.hardware import Tray
+from interlace.sim.kubelet.podobject import BoundPod
 from interlace.sim.kubelet.pods import PodWorker
 from interlace.sim.kubelet.process import end_processes
 from interlace.sim.kubelet.programs import Programs
@@ -71,7 +72,7 @@ class HollowNode:
         self._pods_seen += 1
         return f"{self.tray.network}.{self._pods_seen % 250 + 2}"
 
-    def pod_dir(self, pod: Pod) -> Path:
+    def pod_dir(self, pod: BoundPod) -> Path:
         """Folder of the pod on the machine, as below ``/var/lib/kubelet/pods``."""
         return self.tray.root / "var/lib/kubelet/pods" / pod.metadata.uid
 
@@ -92,7 +93,7 @@ class HollowNode:
         ):
             self.recorder = Recorder(self.client, component="simulated-kubelet", host=self.tray.name)
             await self._register()
-            pods = Informer(self.client, Pod, fields=f"spec.nodeName={self.tray.name}")
+            pods = Informer(self.client, BoundPod, fields=f"spec.nodeName={self.tray.name}")
             pods.on_change(self._on_pod)
             async with asyncio.TaskGroup() as self._group:
                 self._group.create_task(self.recorder.run())
@@ -197,7 +198,7 @@ class HollowNode:
 
     # pods
 
-    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+    def _on_pod(self, old: BoundPod | None, new: BoundPod | None) -> None:
         if new is None:
             if old is not None and (worker := self.workers.get(old.metadata.uid)):
                 worker.vanish()
@@ -218,7 +219,7 @@ class HollowNode:
             self.workers.pop(worker.pod.metadata.uid, None)
             shutil.rmtree(self.pod_dir(worker.pod), ignore_errors=True)
 
-    async def service_account_env(self, pod: Pod, pod_dir: Path) -> dict[str, str]:
+    async def service_account_env(self, pod: BoundPod, pod_dir: Path) -> dict[str, str]:
         """Write the pod's token and CA as kubelet does and return the variables that point to the server."""
         account = pod.spec.service_account_name or "default"
         if not any(self.programs.runs(container.get("command", [])) for container in pod.spec.containers):
@@ -242,7 +243,7 @@ class HollowNode:
             "INTERLACE_SERVICE_ACCOUNT_DIR": str(folder),
         }
 
-    async def _request_token(self, pod: Pod, account: str) -> str:
+    async def _request_token(self, pod: BoundPod, account: str) -> str:
         """A token of ``account`` bound to ``pod`` (and so to this node), from the TokenRequest API."""
         answer = await self.client.create(
             TokenRequest,

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from interlace.api.core import ObjectReference, Pod
+from interlace.api.core import ObjectReference
 from interlace.api.resource import ResourceClaim
 from interlace.kube.errors import KubeError, NotFound
 from interlace.kube.log import get_logger
 from interlace.sim.kubelet.cdi import ContainerEdits, UnresolvableDeviceError, resolve
 from interlace.sim.kubelet.container import ContainerRecord, describe
 from interlace.sim.kubelet.dra import Claim, PluginError
+from interlace.sim.kubelet.podobject import BoundPod
 from interlace.sim.kubelet.stopping import run_until
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _log = get_logger("simulated-kubelet")
 class PodWorker:
     """One pod; ``run`` ends when the pod is gone from the node."""
 
-    def __init__(self, pod: Pod, *, node: HollowNode) -> None:
+    def __init__(self, pod: BoundPod, *, node: HollowNode) -> None:
         self.pod = pod
         self.node = node
         self.ip = node.next_address()
@@ -52,7 +53,7 @@ class PodWorker:
         self._ready: dict[str, bool] = {}
         self._kill = {container["name"]: asyncio.Event() for container in pod.spec.containers}
 
-    def update(self, pod: Pod) -> None:
+    def update(self, pod: BoundPod) -> None:
         """A newer object of the same pod."""
         if pod.metadata.annotations != self.pod.metadata.annotations or pod.spec != self.pod.spec:
             self._changed.set()
@@ -243,7 +244,7 @@ class PodWorker:
         await self._report("Succeeded")
         with contextlib.suppress(NotFound):
             await self.node.client.delete(
-                Pod,
+                BoundPod,
                 self.pod.metadata.name,
                 namespace=self.pod.metadata.namespace,
                 uid=self.pod.metadata.uid,
@@ -301,7 +302,7 @@ class PodWorker:
             status |= {"podIP": self.ip, "podIPs": [{"ip": self.ip}]}
         try:
             await self.node.client.merge_patch(
-                Pod,
+                BoundPod,
                 self.pod.metadata.name,
                 {"metadata": {"uid": self.pod.metadata.uid}, "status": status},
                 namespace=self.pod.metadata.namespace,

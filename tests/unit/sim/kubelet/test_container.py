@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from interlace.api.core import Pod, PodSpec
 from interlace.api.meta import ObjectMeta
 from interlace.sim.kubelet.cdi import ContainerEdits
 from interlace.sim.kubelet.container import ContainerRecord, describe, translate
+from interlace.sim.kubelet.podobject import BoundPod, BoundPodSpec
 
 
 def _describe(container: dict[str, Any], root: Path, *, volumes: list[dict[str, Any]] | None = None) -> ContainerRecord:
-    pod = Pod(
+    pod = BoundPod(
         metadata=ObjectMeta(name="p", namespace="n", uid="u"),
-        spec=PodSpec(node_name="tray-03", containers=[container], volumes=volumes or []),
+        spec=BoundPodSpec(node_name="tray-03", containers=[container], volumes=volumes or []),
     )
     return describe(
         pod,
