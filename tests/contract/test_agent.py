@@ -267,6 +267,27 @@ async def test_a_restart_keeps_what_is_prepared_and_writes_nothing_again(world: 
     assert not [r for r in world.requests()[before:] if r.verb in {"patch", "update", "create"}]
 
 
+async def test_an_agent_that_restarts_beside_unreadable_gpus_still_follows_the_domain_of_its_job(
+    world: World, plane: Plane
+) -> None:
+    domain = new_domain()
+    claim = await world.claim(domain)
+    async with world.agent():
+        await world.join(domain)
+        await world.prepare(claim)
+    await eventually(lambda: not world.kubelet.names(), within=WITHIN)
+    world.gpus.fault = FactsError("the driver is being replaced.")
+    heard = len(world.host.heard)
+    async with world.agent():
+        # A peer's change of address reaches IMEX only through the agent.
+        await eventually(lambda: world.host.heard[heard:], within=WITHIN, what="an order")
+        assert isinstance(world.host.heard[-1], Order)
+        assert world.host.heard[-1].domain == domain
+        await world.unprepare(claim)
+        await world.leave(domain)
+        await eventually(lambda: world.host.state.domain == "", within=WITHIN)
+
+
 async def test_a_prepare_that_a_restart_cut_off_is_asked_for_again(world: World, plane: Plane) -> None:
     domain = new_domain()
     claim = await world.claim(domain)

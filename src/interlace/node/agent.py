@@ -12,8 +12,6 @@ import contextlib
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, generate_latest
-
 from interlace import __version__
 from interlace.api.computedomain import DRIVER
 from interlace.api.core import ObjectReference
@@ -22,6 +20,7 @@ from interlace.kube.client import Client
 from interlace.kube.config import Config
 from interlace.kube.events import Recorder
 from interlace.kube.log import get_logger
+from interlace.kube.meters import Registry
 from interlace.kube.metrics import Metrics as KubeMetrics
 from interlace.kube.serving import Serving
 from interlace.node.checkpoint import Checkpoint
@@ -61,7 +60,7 @@ class _Agent:
     def __init__(self, settings: AgentSettings, *, config: Config, facts: FactsSource) -> None:
         self._settings = settings
         self._facts = facts
-        self._registry = CollectorRegistry()
+        self._registry = Registry()
         self._metrics = Metrics(self._registry, node=settings.node_name)
         self._client = Client(config, user_agent=f"interlace-agent/{__version__}", metrics=KubeMetrics(self._registry))
         self._events = Recorder(self._client, component="interlace-agent", host=settings.node_name)
@@ -122,6 +121,10 @@ class _Agent:
             node = ObjectReference(api_version="v1", kind="Node", name=self._settings.node_name)
             self._events.event(node, reason="CheckpointDamaged", message=loaded.remark, warning=True)
         remove_orphans(self._checkpoint, self._settings)
+        for held in self._state.prepared:
+            # Until the GPUs are read; a job that runs needs its peers' addresses also where they cannot be.
+            if held.injected:
+                self._cliques.follow(Fabric(clique=held.clique))
         self._count()
 
     async def _serve_kubelet(self) -> None:
@@ -184,7 +187,7 @@ class _Agent:
             host=self._settings.http_host,
             port=self._settings.http_port,
             ready=self._ready,
-            metrics=lambda: generate_latest(self._registry),
+            metrics=self._registry.render,
         )
 
 
