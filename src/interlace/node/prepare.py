@@ -247,8 +247,10 @@ class Preparer:
 
     def _refused(self, ref: ClaimRef, claim: ResourceClaim, refusal: Refusal) -> None:
         """Say it in the claim's status, as far as the claim has a device of ours, and on its pods."""
+        if claim.metadata.uid != ref.uid:
+            return  # another claim of the same name, and other pods
         devices = our_devices(claim, node=self._state.node)
-        if devices and claim.metadata.uid == ref.uid:
+        if devices:
             self._reporter.want(
                 Standing(
                     claim=ref,

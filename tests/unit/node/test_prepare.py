@@ -369,6 +369,7 @@ async def test_a_claim_of_the_same_name_with_another_uid_is_refused(bench: Bench
     other = type(other)(namespace=other.namespace, name=other.name, uid="uid-old")
     with pytest.raises(Refusal, match="uid-old"):
         await bench.preparer.prepare(other)
+    assert bench.events.seen == [], "the Pods of the new claim have nothing to do with it"
 
 
 async def test_a_uid_that_could_leave_the_folder_is_refused(bench: Bench) -> None:
