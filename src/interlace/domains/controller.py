@@ -12,7 +12,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
 
 from interlace.api.core import ObjectReference, Pod
 from interlace.domains.metrics import Metrics
@@ -26,6 +25,7 @@ from interlace.kube.election import Election
 from interlace.kube.errors import Conflict, Invalid, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.log import get_logger
+from interlace.kube.meters import Registry
 from interlace.kube.metrics import Metrics as RuntimeMetrics
 from interlace.kube.queue import WorkQueue, work
 from interlace.kube.serving import Serving
@@ -49,7 +49,7 @@ async def serve(
     settings: ControllerSettings, *, config: Config, on_listening: Callable[[int], None] | None = None
 ) -> None:
     """Run until cancelled; ``on_listening`` is told the port. Raises ``LeadershipLost``, or what serving raises."""
-    registry = CollectorRegistry()
+    registry = Registry()
     runtime, metrics = RuntimeMetrics(registry), Metrics(registry)
     state = _State()
     async with (
@@ -58,7 +58,7 @@ async def serve(
             host=settings.http_host,
             port=settings.http_port,
             ready=state.ready,
-            metrics=lambda: generate_latest(registry),
+            metrics=registry.render,
         ) as serving,
         asyncio.TaskGroup() as group,
     ):

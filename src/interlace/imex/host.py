@@ -20,10 +20,10 @@ from typing import Any
 
 import msgspec
 
-from interlace.imex.exposition import render
 from interlace.imex.order import MAX_LINE, Order, ProtocolError, Refusal, Release, State, decode, encode
 from interlace.imex.runner import Places, Runner
 from interlace.imex.supervisor import Ordered, Released
+from interlace.kube.meters import Family, Sample, render
 from interlace.kube.serving import Serving
 
 MAX_AGENTS = 16
@@ -312,18 +312,19 @@ def _not_ready(state: State) -> str | None:
 
 def metrics(runner: Runner) -> str:
     """The text of /metrics."""
-    state = runner.state
-    phases = ("Idle", "Starting", "Ready", "Stopping", "Failed")
-    name = "interlace_imex"
+    state, phases = runner.state, ("Idle", "Starting", "Ready", "Stopping", "Failed")
+    phase = [Sample("interlace_imex_phase", {"phase": name}, name == state.phase) for name in phases]
     return render(
         [
-            (f"{name}_phase", "gauge", "1 for the phase that nvidia-imex is in.", {"phase": p}, float(p == state.phase))
-            for p in phases
-        ]
-        + [
-            (f"{name}_restarts", "gauge", "Ends of nvidia-imex by itself, of the order.", {}, state.restarts),
-            (f"{name}_reloads_total", "counter", "SIGUSR1 sent to nvidia-imex.", {}, runner.reloads),
-            (f"{name}_start_seconds", "gauge", "Last start of nvidia-imex until READY.", {}, runner.start_seconds),
-            (f"{name}_disconnected_peers", "gauge", "Present peers without a connection.", {}, len(state.disconnected)),
+            Family("interlace_imex_phase", "gauge", "1 for the phase that nvidia-imex is in.", phase),
+            *(
+                Family(f"interlace_imex_{name}", kind, text, [Sample(f"interlace_imex_{name}", {}, value)])
+                for name, kind, text, value in (
+                    ("restarts", "gauge", "Ends of nvidia-imex by itself, of the order.", state.restarts),
+                    ("reloads_total", "counter", "SIGUSR1 sent to nvidia-imex.", runner.reloads),
+                    ("start_seconds", "gauge", "Last start of nvidia-imex until READY.", runner.start_seconds),
+                    ("disconnected_peers", "gauge", "Present peers without a connection.", len(state.disconnected)),
+                )
+            ),
         ]
     )

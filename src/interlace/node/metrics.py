@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-
 from interlace.api.computedomain import DRIVER
+from interlace.kube.meters import Registry, counter, gauge, histogram
 
 PREPARE, UNPREPARE = "prepare", "unprepare"
 _BUCKETS = tuple(0.05 * 2**step for step in range(9))
@@ -17,35 +16,35 @@ _BUCKETS = tuple(0.05 * 2**step for step in range(9))
 class Metrics:
     """Counts calls of kubelet. ``nvidia_dra_requests_total`` counts successes, as its predecessor does."""
 
-    def __init__(self, registry: CollectorRegistry, *, node: str) -> None:
+    def __init__(self, registry: Registry, *, node: str) -> None:
         labels = ("driver", "operation")
         self._node = node
-        self._requests = Counter("nvidia_dra_requests", "Calls without an error.", labels, registry=registry)
-        self._duration = Histogram(
+        self._requests = counter("nvidia_dra_requests", "Calls without an error.", labels, registry=registry)
+        self._duration = histogram(
             "nvidia_dra_request_duration_seconds", "Duration of calls.", labels, buckets=_BUCKETS, registry=registry
         )
-        self._inflight = Gauge("nvidia_dra_requests_inflight", "Calls in progress.", labels, registry=registry)
-        self._prepared = Gauge(
+        self._inflight = gauge("nvidia_dra_requests_inflight", "Calls in progress.", labels, registry=registry)
+        self._prepared = gauge(
             "nvidia_dra_prepared_devices",
             "Devices of prepared claims.",
             ("node", "driver", "device_type"),
             registry=registry,
         )
         self._errors = {
-            PREPARE: Counter(
+            PREPARE: counter(
                 "nvidia_dra_node_prepare_errors",
                 "Claims not prepared, by reason.",
                 ("driver", "error_type"),
                 registry=registry,
             ),
-            UNPREPARE: Counter(
+            UNPREPARE: counter(
                 "nvidia_dra_node_unprepare_errors",
                 "Claims not unprepared, by reason.",
                 ("driver", "error_type"),
                 registry=registry,
             ),
         }
-        self._healthy = Gauge(
+        self._healthy = gauge(
             "interlace_fabric_healthy",
             "1 if the node's NVLink fabric is healthy or absent.",
             ("node",),

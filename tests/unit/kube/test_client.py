@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from interlace.api.core import Lease, Node, Pod
 from interlace.api.meta import ObjectMeta, Resource, Struct
@@ -34,6 +33,7 @@ from interlace.kube.errors import (
     Unreachable,
     Unreadable,
 )
+from interlace.kube.meters import Registry
 from interlace.kube.metrics import Metrics
 from tests.unit.kube.server import Server
 from tests.unit.kube.support import PODS, cluster, now, running, wait_for
@@ -404,7 +404,7 @@ async def test_who_is_impersonated_stands_in_the_headers() -> None:
 
 
 async def test_requests_are_counted_by_resource_and_code() -> None:
-    registry = CollectorRegistry()
+    registry = Registry()
     async with Server() as server, Client(server.config, user_agent="t", metrics=Metrics(registry)) as client:
         server.put(PODS, "a")
         await client.get(Pod, "a", namespace="default")
@@ -413,7 +413,7 @@ async def test_requests_are_counted_by_resource_and_code() -> None:
             await client.evict("b", namespace="default")
     counted = {
         (sample.labels["method"], sample.labels["resource"], sample.labels["code"]): sample.value
-        for metric in registry.collect()
+        for metric in registry.families()
         for sample in metric.samples
         if sample.name == "interlace_kube_requests_total"
     }

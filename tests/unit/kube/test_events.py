@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from interlace.api.core import ObjectReference
 from interlace.kube.client import Client
 from interlace.kube.events import BURST, GATHER, REFILL, WAITING, Recorder
+from interlace.kube.meters import Registry
 from interlace.kube.metrics import Metrics
 from tests.unit.kube.server import Server
 from tests.unit.kube.support import EVENTS, cluster, now, running, wait_for
@@ -118,7 +118,7 @@ async def test_an_event_that_expired_on_the_server_begins_anew() -> None:
 
 async def test_about_one_object_a_burst_is_written_and_then_one_each_five_minutes() -> None:
     async with cluster() as (server, client):
-        registry = CollectorRegistry()
+        registry = Registry()
         events = recorder(client, metrics=Metrics(registry))
         async with running(events.run()):
             for index in range(100):
@@ -126,7 +126,7 @@ async def test_about_one_object_a_burst_is_written_and_then_one_each_five_minute
             events.event(NODE, reason="Ready", message="others are not affected")
             await asyncio.sleep(10)
             assert len(server.list(EVENTS)) == BURST + 1
-            assert registry.get_sample_value("interlace_events_dropped_total") == 100 - BURST
+            assert registry.value("interlace_events_dropped_total") == 100 - BURST
             await asyncio.sleep(2 * REFILL)
             for index in range(10):
                 events.event(POD, reason="Later", message=f"waits {index}")
@@ -161,24 +161,24 @@ async def test_an_event_that_is_refused_is_dropped_and_later_ones_are_written() 
 
 async def test_a_server_that_stays_away_costs_a_few_attempts_and_no_memory() -> None:
     async with cluster() as (server, client):
-        registry = CollectorRegistry()
+        registry = Registry()
         events = recorder(client, metrics=Metrics(registry))
         server.refuse(500, times=10_000)
         async with running(events.run()):
             events.event(POD, reason="A", message="x")
             await asyncio.sleep(1000)
             assert len(server.asked) == 5
-        assert registry.get_sample_value("interlace_events_dropped_total") == 1
+        assert registry.value("interlace_events_dropped_total") == 1
 
 
 async def test_recording_never_waits_and_is_bounded() -> None:
     async with cluster() as (_, client):
-        registry = CollectorRegistry()
+        registry = Registry()
         events = recorder(client, metrics=Metrics(registry))
         for index in range(WAITING + 7):
             events.event(POD, reason="A", message=str(index))
         assert now() == 0
-        assert registry.get_sample_value("interlace_events_dropped_total") == 7
+        assert registry.value("interlace_events_dropped_total") == 7
 
 
 async def test_a_long_message_is_cut_to_what_the_server_takes() -> None:

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
 from interlace.kube.backoff import backoff
 from interlace.kube.errors import Conflict, TooManyRequests, api_error
+from interlace.kube.meters import Registry
 from interlace.kube.metrics import Metrics
 from interlace.kube.queue import WorkQueue, work
 from tests.unit.kube.support import now, run_virtual, running, wait_for
@@ -220,7 +220,7 @@ async def test_cancelling_the_work_cancels_what_is_worked() -> None:
 
 
 async def test_a_queue_counts_depth_latency_work_and_retries() -> None:
-    registry = CollectorRegistry()
+    registry = Registry()
     queue: WorkQueue[str] = WorkQueue(name="pods", base=1.0, metrics=Metrics(registry))
 
     async def reconcile(key: str) -> None:
@@ -229,7 +229,7 @@ async def test_a_queue_counts_depth_latency_work_and_retries() -> None:
             raise Conflict("changed", status=409)
 
     def value(name: str) -> float | None:
-        return registry.get_sample_value(name, {"queue": "pods"})
+        return registry.value(name, queue="pods")
 
     queue.add("a")
     queue.add("b")

@@ -4,8 +4,6 @@ import asyncio
 
 import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from interlace.kube.serving import LONGEST_REQUEST, REQUEST_TIMEOUT, Serving
 
@@ -33,18 +31,6 @@ async def test_a_component_that_is_not_ready_says_why() -> None:
     async with serving(why="ImexInUse: taken") as served:
         assert await get(served.port, "/readyz") == (503, "ImexInUse: taken\n")
         assert (await get(served.port, "/healthz"))[0] == 200
-
-
-async def test_prometheus_reads_the_metrics_of_a_registry() -> None:
-    registry = CollectorRegistry()
-    Counter("calls", "Calls.", ["what"], registry=registry).labels("größer").inc(2)
-    async with Serving(
-        host="127.0.0.1", port=0, ready=lambda: None, metrics=lambda: generate_latest(registry)
-    ) as served:
-        status, text = await get(served.port, "/metrics")
-    assert status == 200
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    assert [(s.labels, s.value) for s in samples if s.name == "calls_total"] == [({"what": "größer"}, 2.0)]
 
 
 async def test_an_address_that_is_taken_is_an_error() -> None:

@@ -15,9 +15,9 @@ import pytest
 from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
-from prometheus_client import CollectorRegistry, generate_latest
 
 from interlace.api.computedomain import DRIVER
+from interlace.kube.meters import Registry
 from interlace.node.cdi import PreparedClaim
 from interlace.node.demand import ClaimRef, DeviceRef
 from interlace.node.errors import Reason, Refusal, RivalDriver, StateError
@@ -91,7 +91,7 @@ async def call(path: Path, version: str, verb: str, *names: str, timeout: float 
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_an_answer_names_every_claim_whatever_happens_to_it(folder: Path, version: str) -> None:
-    registry = CollectorRegistry()
+    registry = Registry()
     async with listen(folder / "dra.sock", dra_services(Claims(), Metrics(registry, node="n"))):
         answer = await call(folder / "dra.sock", version, "Prepare", "good", "no-fabric", "refused", "bug")
     found = {uid: answer.claims[uid] for uid in answer.claims}
@@ -102,7 +102,7 @@ async def test_an_answer_names_every_claim_whatever_happens_to_it(folder: Path, 
     assert list(found["uid-no-fabric"].devices[0].cdi_device_ids) == []
     assert found["uid-refused"].error == "ResourceClaim team/refused: no good."
     assert "fault in the agent: LookupError: a fault of ours" in found["uid-bug"].error
-    text = generate_latest(registry).decode()
+    text = registry.render()
     assert 'nvidia_dra_node_prepare_errors_total{driver="compute-domain.nvidia.com",error_type="BadConfig"} 1.0' in text
     assert 'nvidia_dra_requests_total{driver="compute-domain.nvidia.com",operation="prepare"} 0.0' in text
 
@@ -110,7 +110,7 @@ async def test_an_answer_names_every_claim_whatever_happens_to_it(folder: Path, 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_unprepare_answers_for_every_claim(folder: Path, version: str) -> None:
     claims = Claims()
-    async with listen(folder / "dra.sock", dra_services(claims, Metrics(CollectorRegistry(), node="n"))):
+    async with listen(folder / "dra.sock", dra_services(claims, Metrics(Registry(), node="n"))):
         answer = await call(folder / "dra.sock", version, "Unprepare", "good", "refused")
     assert {uid: answer.claims[uid].error for uid in answer.claims} == {
         "uid-good": "",
@@ -120,14 +120,14 @@ async def test_unprepare_answers_for_every_claim(folder: Path, version: str) -> 
 
 
 async def test_an_empty_request_is_answered_emptily(folder: Path) -> None:
-    async with listen(folder / "dra.sock", dra_services(Claims(), Metrics(CollectorRegistry(), node="n"))):
+    async with listen(folder / "dra.sock", dra_services(Claims(), Metrics(Registry(), node="n"))):
         answer = await call(folder / "dra.sock", "v1", "Prepare")
     assert not answer.claims
 
 
 async def test_a_call_that_kubelet_gives_up_ends_the_waiting(folder: Path) -> None:
     claims = Claims()
-    async with listen(folder / "dra.sock", dra_services(claims, Metrics(CollectorRegistry(), node="n"))):
+    async with listen(folder / "dra.sock", dra_services(claims, Metrics(Registry(), node="n"))):
         async with asyncio.TaskGroup() as group:
             waiting = group.create_task(call(folder / "dra.sock", "v1", "Prepare", "wait", timeout=None))
             async with asyncio.timeout(10):
@@ -139,7 +139,7 @@ async def test_a_call_that_kubelet_gives_up_ends_the_waiting(folder: Path) -> No
 
 async def test_a_deadline_of_kubelet_ends_the_waiting(folder: Path) -> None:
     claims = Claims()
-    async with listen(folder / "dra.sock", dra_services(claims, Metrics(CollectorRegistry(), node="n"))):
+    async with listen(folder / "dra.sock", dra_services(claims, Metrics(Registry(), node="n"))):
         with pytest.raises((GRPCError, TimeoutError)):
             await call(folder / "dra.sock", "v1", "Prepare", "wait", timeout=0.2)
         async with asyncio.timeout(10):
@@ -155,7 +155,7 @@ async def test_a_stop_ends_calls_in_progress_and_removes_the_socket(folder: Path
             await call(path, "v1", "Prepare", "wait", timeout=10)
 
     async with asyncio.TaskGroup() as group:
-        async with listen(path, dra_services(claims, Metrics(CollectorRegistry(), node="n"))):
+        async with listen(path, dra_services(claims, Metrics(Registry(), node="n"))):
             group.create_task(give_up())
             async with asyncio.timeout(10):
                 await claims.waiting.wait()
