@@ -181,7 +181,7 @@ def _history(current: ComputeDomainClique, *, taken: set[int]) -> tuple[tuple[st
         )
     except msgspec.DecodeError:
         return ()
-    return tuple((node, index) for node, index in entries if index not in taken)
+    return tuple((node, index) for node, index in entries if index >= 0 and index not in taken)
 
 
 __all__ = [

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -111,8 +112,9 @@ def test_the_indexes_of_nodes_that_left_survive_in_the_object() -> None:
     assert rows(third) == [("n1", 0, "10.0.0.1"), ("n2", 1, "10.0.0.2"), ("n3", 2, "10.0.0.3"), ("n4", 3, "10.0.0.4")]
 
 
-def test_a_damaged_history_is_ignored() -> None:
-    current = clique([("n1", 0, "10.0.0.1")], annotations={HISTORY_ANNOTATION: '[["n2"'})
+@pytest.mark.parametrize("history", ['[["n2"', '{"n2":3}', '[["n2",-3]]', '[["n2",0]]'])
+def test_a_damaged_history_is_ignored(history: str) -> None:
+    current = clique([("n1", 0, "10.0.0.1")], annotations={HISTORY_ANNOTATION: history})
     places = {"n1": at("10.0.0.1"), "n2": at("10.0.0.2")}
     assert rows(plan(["n1", "n2"], places, current).drafts[R0])[1] == ("n2", 1, "10.0.0.2")
 
