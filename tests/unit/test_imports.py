@@ -9,12 +9,12 @@ import pytest
 
 COMMAND_LINE = ("click", "rich", "yaml", "pynvml", "interlace.cli", "interlace.sim", "testbed")
 """For terminals, kubeconfig files, the child process that reads NVML, and simulation."""
-SERVERS = ("aiohttp.web", "aiohttp.web_runner")
-API = ("ssl", "aiohttp", "grpclib", "google.protobuf", "prometheus_client")
+SERVERS = ("aiohttp.web", "aiohttp.web_runner", "prometheus_client")
+API = ("ssl", "aiohttp", "grpclib", "google.protobuf")
 UNWANTED = {
     "interlace.node": (*COMMAND_LINE, *SERVERS, "interlace.domains", "interlace.imex.host"),
     "interlace.domains": (*COMMAND_LINE, *SERVERS, "grpclib", "google.protobuf", "interlace.node", "interlace.imex"),
-    "interlace.imex": (*COMMAND_LINE, *API, "interlace.node", "interlace.domains", "interlace.kube.client"),
+    "interlace.imex": (*COMMAND_LINE, *SERVERS, *API, "interlace.node", "interlace.domains", "interlace.kube.client"),
 }
 
 
