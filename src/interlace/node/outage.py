@@ -96,7 +96,8 @@ class OutageWatch:
             away = due is not None and due <= loop.time()
             for held in self._state.prepared:
                 said = self._reporter.ready_of(held.claim.uid)
-                if said is not None and held.injected:
+                # While its Prepare is being written down, what is said of a claim is what it waited for.
+                if said is not None and held.injected and held.claim.uid not in self._state.waiting:
                     now = verdict(held, host, node=self._state.node, said=said, before=before, away=away)
                     self._reporter.want_ready(held.claim.uid, now)
             with contextlib.suppress(TimeoutError):

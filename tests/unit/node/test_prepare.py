@@ -13,6 +13,7 @@ from interlace.kube.errors import Unreachable
 from interlace.node.cdi import PreparedClaim, spec_path
 from interlace.node.errors import Reason, Refusal
 from interlace.node.fabric import Fabric
+from interlace.node.outage import OutageWatch
 from tests.unit.node.parts import CLIQUE, DOMAIN, OTHER, Bench, a_claim, ref
 
 pytestmark = pytest.mark.looptime
@@ -473,3 +474,38 @@ async def test_imex_is_not_turned_away_between_its_readiness_and_the_answer(
         bench.leave(DOMAIN)
         bench.link.ready(OTHER)
         await second
+
+
+async def test_a_claim_whose_prepare_took_long_is_not_called_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two Pods on a node: the second is still being written down when the first is answered."""
+    bench = Bench(tmp_path, prompt=False)
+    bench.api.add(a_claim(1), a_claim(2))
+    bench.join()
+    saving = asyncio.Event()
+    put = bench.checkpoint.put
+
+    async def slow_put(prepared: PreparedClaim) -> None:
+        await put(prepared)
+        if prepared.completed and prepared.claim == ref(2):
+            await saving.wait()
+
+    monkeypatch.setattr(bench.checkpoint, "put", slow_put)
+    async with asyncio.TaskGroup() as group:
+        others = [
+            group.create_task(part())
+            for part in (bench.reporter.run, OutageWatch(state=bench.state, reporter=bench.reporter).run)
+        ]
+        calls = [group.create_task(bench.preparer.prepare(ref(number))) for number in (1, 2)]
+        await asyncio.sleep(6)
+        bench.link.obey()
+        await calls[0]
+        await idle()
+        saving.set()
+        await calls[1]
+        await idle()
+        said = [bench.api.conditions(write)["Ready"] for write in range(len(bench.api.applied))]
+        assert sorted(said) == [("False", "ImexStarting")] * 2 + [("True", "Prepared")] * 2
+        for task in others:
+            task.cancel()
