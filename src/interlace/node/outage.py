@@ -59,7 +59,7 @@ def verdict(
             reason=Reason.IMEX_HOST_UNREACHABLE,
             message=f"The imex-host of node {node} does not answer; check its imex-host pod.",
         )
-    if (host.domain, host.index, host.phase) != (held.domain, held.index, "Ready"):
+    if (host.domain, host.phase) != (held.domain, "Ready"):
         detail = f" ({host.reason}): {host.message}" if host.message else ""
         return Verdict(
             good=False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from interlace.imex.order import State
 from interlace.node.cdi import PreparedClaim
 from interlace.node.errors import Reason
@@ -52,3 +54,10 @@ def test_an_imex_host_that_is_away_for_a_moment_is_no_outage() -> None:
 def test_a_domain_that_comes_again_after_the_node_was_idle_is_no_interruption() -> None:
     idle = observe(SERVED, State(), now=1.0)
     assert _say(_host(pid=9), before=idle) is GOOD
+
+
+def test_a_node_that_moved_to_another_index_is_served_again_there() -> None:
+    moved = msgspec.structs.replace(_host(pid=8), index=5)
+    said = _say(moved)
+    assert (said.good, said.reason) == (True, Reason.RESTORED)
+    assert _say(moved, said=said, before=Served(pid=8, domain=DOMAIN)) is said
