@@ -19,7 +19,8 @@ from interlace.api.resource import ResourceClaim
 from interlace.cli.demo import example
 from interlace.kube.untyped import untyped
 from interlace.sim.demo.result import Result
-from interlace.sim.demo.scenario import Scenario, load_workload, play
+from interlace.sim.demo.scenario import Scenario, play
+from interlace.sim.demo.workload import load_workload
 from testbed.plane import ControlPlane
 from tests.cluster.conftest import run
 

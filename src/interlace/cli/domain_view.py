@@ -1,121 +1,91 @@
-"""How domains are shown: tables for people, one documented JSON form for programs. No decisions here."""
+"""How domains are shown to people. No decisions here: what is said is in the objects and in ``domains.chain``."""
 
 from __future__ import annotations
 
-import sys
-from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from interlace.api.computedomain import ComputeDomain
-from interlace.api.meta import Condition
+from interlace.cli.domain_document import summary
 from interlace.cli.domain_reader import Picture
-from interlace.domains.chain import Chain, Health
+from interlace.cli.printing import age, columns
+from interlace.domains.chain import Chain, Health, Link, Step
 
-_STYLE = {Health.OK: "green", Health.WAITING: "yellow", Health.BROKEN: "red", Health.UNKNOWN: "dim"}
-
-
-def encode(document: Any) -> str:
-    """JSON."""
-    return msgspec.json.encode(document).decode()
-
-
-def echo(renderable: RenderableType) -> None:
-    """To stdout; without colour and at full width where it is not a terminal."""
-    console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=sys.stdout, highlight=False, width=200)
-    console.print(renderable)
-
-
-def is_ready(domain: ComputeDomain) -> bool:
-    """The condition ``Ready``, or the status field where no condition was written yet."""
-    found = _condition(domain, "Ready")
-    if found is not None:
-        return found.status == "True"
-    return domain.status is not None and domain.status.status == "Ready"
-
-
-def nodes_ready(domain: ComputeDomain) -> int:
-    """How many nodes of the domain are Ready."""
-    return sum(node.status == "Ready" for node in domain.status.nodes) if domain.status else 0
-
-
-def summary(domain: ComputeDomain) -> dict[str, Any]:
-    """One domain for programs."""
-    ready = _condition(domain, "Ready")
-    return {
-        "namespace": domain.metadata.namespace,
-        "name": domain.metadata.name,
-        "uid": domain.metadata.uid,
-        "status": domain.status.status if domain.status else "NotReady",
-        "ready": is_ready(domain),
-        "reason": ready.reason if ready else "",
-        "message": ready.message if ready else "",
-        "nodes": len(domain.status.nodes) if domain.status else 0,
-        "nodes_ready": nodes_ready(domain),
-    }
+_MARKS = {Health.OK: "✓", Health.WAITING: "…", Health.BROKEN: "✗", Health.UNKNOWN: "?"}
+_STYLES = {Health.OK: "green", Health.WAITING: "yellow", Health.BROKEN: "red", Health.UNKNOWN: "dim"}
 
 
 def line(domain: ComputeDomain) -> str:
-    """One domain for people."""
+    """One domain in a sentence or two."""
     facts = summary(domain)
-    word = "Ready" if facts["ready"] else "NotReady"
-    return f"{facts['name']}: {word}, {facts['nodes_ready']}/{facts['nodes']} nodes Ready. {facts['message']}".rstrip()
+    word = "Ready" if facts.ready else "NotReady"
+    return f"{facts.name}: {word}, {facts.nodes_ready}/{facts.nodes} nodes Ready. {facts.message}".rstrip()
 
 
-def document(picture: Picture) -> dict[str, Any]:
-    """Everything about one domain for programs."""
-    status = picture.domain.status
-    return summary(picture.domain) | {
-        "conditions": status.conditions if status else [],
-        "members": status.nodes if status else [],
-        "pods": [
-            {
-                "pod": chain.pod,
-                "node": chain.node,
-                "waits_for": chain.waits_for.what if chain.waits_for else None,
-                "chain": chain.links,
-            }
-            for chain in picture.chains
-        ],
-        "events": [
-            {"time": event.last_timestamp, "type": event.type, "reason": event.reason, "message": event.message}
-            for event in picture.events
-        ],
-        "unreadable": picture.unreadable,
-    }
-
-
-def table(found: list[ComputeDomain]) -> Table:
-    """Domains, one a line."""
-    grid = _grid("NAMESPACE", "NAME", "READY", "NODES", "AGE", "REASON")
+def table(found: list[ComputeDomain], *, everywhere: bool) -> Table:
+    """``list``: domains, one a line; the namespace where there may be several."""
+    grid = columns(*(["NAMESPACE"] if everywhere else []), "NAME", "READY", "NODES", "AGE", "REASON")
     for domain in found:
         facts = summary(domain)
         grid.add_row(
-            facts["namespace"],
-            facts["name"],
-            _tint("True" if facts["ready"] else "False"),
-            f"{facts['nodes_ready']}/{facts['nodes']}",
-            _age(domain.metadata.creation_timestamp),
-            facts["reason"],
+            *([facts.namespace] if everywhere else []),
+            facts.name,
+            _tint("True" if facts.ready else "False"),
+            f"{facts.nodes_ready}/{facts.nodes}",
+            age(facts.created),
+            facts.reason or "-",
         )
     return grid
 
 
 def page(picture: Picture) -> Group:
-    """``show``."""
-    parts: list[RenderableType] = [Text(line(picture.domain), "bold"), Text()]
-    status = picture.domain.status
+    """``show``: nodes by clique, what waits, conditions, events."""
+    parts = [*_headline(picture), *_members(picture)]
+    waiting = [(chain, chain.waits_for) for chain in picture.chains if chain.waits_for]
+    if waiting:
+        grid = columns("WAITING POD", "FOR", "BECAUSE")
+        for chain, link in waiting:
+            grid.add_row(chain.pod, _thing(chain, link), link.detail)
+        parts += [grid, Text()]
+    return Group(*parts, *_closing(picture))
+
+
+def explanation(picture: Picture) -> Group:
+    """``explain``: the chain of each Pod that waits, link by link; a line for each that has its channel."""
+    parts = _headline(picture)
+    if not picture.chains:
+        parts += [Text("No Pod uses the domain's claim template."), Text()]
+    for chain in picture.chains:
+        link = chain.waits_for
+        if link is None:
+            continue
+        parts.append(Text.assemble((chain.pod, "bold"), " waits for ", _thing(chain, link)))
+        parts += [_link(item) for item in chain.links]
+        parts.append(Text())
+    through = [chain for chain in picture.chains if chain.waits_for is None]
+    if through:
+        grid = columns("POD", "NODE", "NODE MAP", "CHANNEL", "PEERS")
+        for chain in through:
+            grid.add_row(
+                chain.pod, chain.node, *(_cell(chain.link(step)) for step in (Step.MAP, Step.CHANNEL, Step.PEERS))
+            )
+        parts += [grid, Text()]
+    return Group(*parts, *_closing(picture))
+
+
+def _headline(picture: Picture) -> list[RenderableType]:
+    return [Text(line(picture.domain), "bold"), Text()]
+
+
+def _members(picture: Picture) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    nodes = picture.domain.status.nodes if picture.domain.status else []
     pods = {chain.node: chain for chain in picture.chains if chain.node}
-    for clique in dict.fromkeys(node.clique_id for node in status.nodes) if status else ():
+    for clique in dict.fromkeys(node.clique_id for node in nodes):
         parts.append(Text(f"NVLink clique {clique}" if clique else "Nodes without a fabric"))
-        grid = _grid("", "NODE", "INDEX", "ADDRESS", "STATUS", "POD", "CHANNEL")
-        for node in status.nodes if status else ():
+        grid = columns("", "NODE", "INDEX", "ADDRESS", "STATUS", "POD", "CHANNEL")
+        for node in nodes:
             if node.clique_id == clique:
                 chain = pods.get(node.name)
                 grid.add_row(
@@ -125,79 +95,56 @@ def page(picture: Picture) -> Group:
                     node.ip_address or "-",
                     _tint(node.status),
                     chain.pod if chain else "-",
-                    _channel(chain),
+                    _cell(chain.link(Step.CHANNEL) if chain else None),
                 )
         parts += [grid, Text()]
-    waiting = [chain for chain in picture.chains if chain.waits_for]
-    if waiting:
-        parts.append(Text("Waiting"))
-        grid = _grid("", "POD", "FOR", "BECAUSE")
-        for chain in waiting:
-            if chain.waits_for:
-                grid.add_row("", chain.pod, chain.waits_for.what, chain.waits_for.detail)
-        parts += [grid, Text()]
-    parts += _closing(picture)
-    return Group(*parts)
-
-
-def explanation(picture: Picture) -> Group:
-    """``explain``."""
-    parts: list[RenderableType] = [Text(line(picture.domain), "bold"), Text()]
-    if not picture.chains:
-        parts += [Text("No Pod uses the domain's claim template."), Text()]
-    for chain in picture.chains:
-        parts.append(Text(chain.pod, "bold"))
-        for link in chain.links:
-            mark = {Health.OK: "✓", Health.WAITING: "…", Health.BROKEN: "✗", Health.UNKNOWN: "?"}[link.health]
-            parts.append(Text.assemble(("  " + mark + " ", _STYLE[link.health]), f"{link.what}: {link.detail}"))
-    parts.append(Text())
-    parts += _closing(picture)
-    return Group(*parts)
+    return parts
 
 
 def _closing(picture: Picture) -> list[RenderableType]:
     parts: list[RenderableType] = []
     status = picture.domain.status
     if status and status.conditions:
-        grid = _grid("CONDITION", "STATUS", "REASON", "MESSAGE")
+        grid = columns("CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE")
         for condition in status.conditions:
-            grid.add_row(condition.type, _tint(condition.status), condition.reason, condition.message)
+            since = age(condition.last_transition_time)
+            grid.add_row(condition.type, _tint(condition.status), since, condition.reason, condition.message)
         parts += [grid, Text()]
     if picture.events:
-        grid = _grid("EVENT", "LAST", "MESSAGE")
+        grid = columns("EVENT", "LAST", "MESSAGE")
         for event in picture.events:
-            grid.add_row(event.reason, _age(event.last_timestamp), event.message)
-        parts.append(grid)
+            grid.add_row(event.reason, age(event.last_timestamp), event.message)
+        parts += [grid, Text()]
+    if picture.unhealthy and any(chain.waits_for for chain in picture.chains):
+        grid = columns("UNHEALTHY NODE", "REASON")
+        for node, reason in sorted(picture.unhealthy.items()):
+            grid.add_row(node, reason)
+        parts += [grid, Text()]
     if picture.unreadable:
-        parts.append(Text(f"You may not read: {', '.join(picture.unreadable)}.", "dim"))
+        parts.append(Text(f"You may not read {', '.join(picture.unreadable)}; what they would tell is missing.", "dim"))
+    elif parts:
+        parts.pop()
     return parts
 
 
-def _channel(chain: Chain | None) -> str:
-    found = next((item for item in chain.links if item.what == "IMEX channel"), None) if chain else None
-    return found.detail if found else "-"
+def _thing(chain: Chain, link: Link) -> str:
+    """What a Pod waits for, without its own name a second time."""
+    return "a node" if link.step is Step.POD and link.what == f"Pod {chain.pod}" else link.what
 
 
-def _condition(domain: ComputeDomain, kind: str) -> Condition | None:
-    return next((item for item in domain.status.conditions if item.type == kind), None) if domain.status else None
+def _link(link: Link) -> Text:
+    return Text.assemble((f"  {_MARKS[link.health]} ", _STYLES[link.health]), f"{link.what}: {link.detail}")
 
 
-def _grid(*columns: str) -> Table:
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    return grid
+def _cell(link: Link | None) -> Text:
+    if link is None:
+        return Text("-")
+    if link.since is not None:
+        return Text(f"ready for {age(link.since)}", _STYLES[link.health])
+    if link.step is Step.PEERS and link.health is Health.OK:
+        return Text("connected", _STYLES[link.health])
+    return Text("not readable" if link.health is Health.UNKNOWN else link.detail, _STYLES[link.health])
 
 
 def _tint(word: str) -> Text:
     return Text(word, {"True": "green", "Ready": "green", "False": "red", "NotReady": "yellow"}.get(word, "default"))
-
-
-def _age(stamp: str | None) -> str:
-    if not stamp:
-        return "-"
-    seconds = int((datetime.now(UTC) - datetime.fromisoformat(stamp)).total_seconds())
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{max(seconds, 0)}s"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,14 +32,14 @@ def _common(function: _F) -> _F:
                 "-n", "--namespace", help="Namespace of the domain; default: that of the kubeconfig's context."
             ),
             click.option("--context", help="Context of the kubeconfig."),
-            click.option("--kubeconfig", type=click.Path(dir_okay=False), help="File instead of $KUBECONFIG."),
+            click.option("--kubeconfig", type=click.Path(dir_okay=False), help="Instead of $KUBECONFIG."),
             click.option(
                 "--system-namespace",
                 default="interlace-system",
                 show_default=True,
                 help="Where the components of Interlace run.",
             ),
-            click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead."),
         )
     ):
         function = option(function)
@@ -75,20 +76,23 @@ def _reading(main: Callable[..., Coroutine[Any, Any, Code]]) -> Callable[..., No
 
 
 @domains.command("list")
-@click.option("-A", "--all-namespaces", is_flag=True)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
 @_common
 @_reading
 async def list_(reader: Reader, *, all_namespaces: bool, as_json: bool) -> Code:
-    """One line a domain: nodes ready, status and what it waits for."""
+    """List domains, one a line: nodes ready, age and what it waits for."""
+    from interlace.cli import domain_document as json
     from interlace.cli import domain_view as view
+    from interlace.cli.printing import echo
 
     found = await reader.domains(everywhere=all_namespaces)
     if as_json:
-        click.echo(view.encode({"domains": [view.summary(domain) for domain in found]}))
+        click.echo(json.encode(json.Domains(domains=[json.summary(domain) for domain in found])))
     elif not found:
-        click.echo(f"no ComputeDomains in {'any namespace' if all_namespaces else f'namespace {reader.namespace}'}")
+        where = "any namespace" if all_namespaces else f"namespace {reader.namespace}; -A looks in all of them"
+        click.echo(f"no ComputeDomains in {where}", err=True)
     else:
-        view.echo(view.table(found))
+        echo(view.table(found, everywhere=all_namespaces))
     return Code.GOOD
 
 
@@ -97,15 +101,11 @@ async def list_(reader: Reader, *, all_namespaces: bool, as_json: bool) -> Code:
 @_common
 @_reading
 async def show(reader: Reader, *, name: str, as_json: bool) -> Code:
-    """Nodes by clique with index, address, channel and since when; then conditions and events."""
-    from interlace.cli import domain_view as view
+    """Show nodes by clique with index, address and channel, then conditions and events.
 
-    picture = await reader.picture(name)
-    if as_json:
-        click.echo(view.encode(view.document(picture)))
-    else:
-        view.echo(view.page(picture))
-    return Code.GOOD if view.is_ready(picture.domain) else Code.BAD
+    Exit 0 if the domain is Ready, 1 if it is not.
+    """
+    return await _picture(reader, name=name, as_json=as_json, explain=False)
 
 
 @domains.command()
@@ -113,16 +113,25 @@ async def show(reader: Reader, *, name: str, as_json: bool) -> Code:
 @_common
 @_reading
 async def explain(reader: Reader, *, name: str, as_json: bool) -> Code:
-    """Say for each Pod, from the Pod to IMEX, how far it came and what it waits for. Exit 1 if any waits."""
+    """Explain for each Pod, from the Pod to IMEX, how far it came and what it waits for.
+
+    Exit 0 if the domain is Ready and no Pod waits, else 1.
+    """
+    return await _picture(reader, name=name, as_json=as_json, explain=True)
+
+
+async def _picture(reader: Reader, *, name: str, as_json: bool, explain: bool) -> Code:
+    from interlace.cli import domain_document as json
     from interlace.cli import domain_view as view
+    from interlace.cli.printing import echo
 
     picture = await reader.picture(name)
     if as_json:
-        click.echo(view.encode(view.document(picture)))
+        click.echo(json.encode(json.document(picture)))
     else:
-        view.echo(view.explanation(picture))
-    waiting = any(chain.waits_for for chain in picture.chains)
-    return Code.BAD if waiting or not view.is_ready(picture.domain) else Code.GOOD
+        echo(view.explanation(picture) if explain else view.page(picture))
+    waiting = explain and any(chain.waits_for for chain in picture.chains)
+    return Code.GOOD if json.is_ready(picture.domain) and not waiting else Code.BAD
 
 
 @domains.command()
@@ -130,44 +139,78 @@ async def explain(reader: Reader, *, name: str, as_json: bool) -> Code:
 @_common
 @_reading
 async def watch(reader: Reader, *, name: str, as_json: bool) -> Code:
-    """Print a line (with --json a JSON line) at each change, until the domain is deleted or Ctrl-C."""
+    """Watch a domain: a line at each change (with --json a JSON document a line), until it is deleted or Ctrl-C.
+
+    A domain that does not exist yet is waited for. Exit 0 when it was deleted.
+    """
+    from interlace.cli import domain_document as json
     from interlace.cli import domain_view as view
 
     last = ""
-    async for domain in reader.follow(name):
-        if domain is None:
-            click.echo(view.encode({"name": name, "deleted": True}) if as_json else f"{name} was deleted")
-            return Code.GOOD
-        line = view.encode(view.summary(domain)) if as_json else view.line(domain)
-        if line != last:
-            click.echo(line)
-        last = line
+    async with aclosing(reader.follow(name, tell=_tell)) as states:
+        async for domain in states:
+            if domain is None:
+                gone = json.Deleted(namespace=reader.namespace, name=name)
+                click.echo(json.encode(gone) if as_json else f"{name} was deleted")
+                break
+            line = json.encode(json.summary(domain)) if as_json else view.line(domain)
+            if line != last:
+                click.echo(line)
+            last = line
     return Code.GOOD
 
 
 @domains.command()
 @click.argument("name")
-@click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(min=0), help="Seconds.")
-@click.option("--nodes", default=None, type=click.IntRange(min=0), help="Also wait until so many nodes are Ready.")
+@click.option(
+    "--timeout",
+    default=300.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long.",
+)
+@click.option(
+    "--nodes",
+    default=None,
+    type=click.IntRange(min=0),
+    metavar="COUNT",
+    help="Also wait until so many nodes are Ready.",
+)
 @_common
 @_reading
 async def wait(reader: Reader, *, name: str, timeout: float, nodes: int | None, as_json: bool) -> Code:
-    """Return when the domain is Ready (exit 0), is deleted (1) or the time is over (4)."""
+    """Wait until the domain is Ready.
+
+    A domain that does not exist yet is waited for too; one without nodes is Ready, so give --nodes for a job that
+    is only starting. Exit 0 when it is Ready, 1 when it is deleted, 4 when the time is over.
+    """
+    from interlace.cli import domain_document as json
     from interlace.cli import domain_view as view
 
+    path = f"{reader.namespace}/{name}"
     seen: ComputeDomain | None = None
     try:
-        async with asyncio.timeout(timeout):
-            async for domain in reader.follow(name):
+        async with asyncio.timeout(timeout), aclosing(reader.follow(name, tell=_tell)) as states:
+            async for domain in states:
                 if domain is None:
-                    raise Exit(Code.BAD, f"ComputeDomain {reader.namespace}/{name} was deleted while it was waited for")
+                    raise Exit(Code.BAD, f"ComputeDomain {path} was deleted while it was waited for")
                 seen = domain
-                if view.is_ready(domain) and (nodes is None or view.nodes_ready(domain) >= nodes):
-                    click.echo(view.encode(view.summary(domain)) if as_json else view.line(domain))
-                    return Code.GOOD
+                if json.is_ready(domain) and (nodes is None or json.nodes_ready(domain) >= nodes):
+                    click.echo(json.encode(json.summary(domain)) if as_json else view.line(domain))
+                    break
     except TimeoutError:
-        state = view.line(seen) if seen else f"ComputeDomain {reader.namespace}/{name} was never seen"
+        if seen is None:
+            raise Exit(Code.FAILED, f"ComputeDomain {path} did not appear within {timeout:g} s") from None
+        wanted = "Ready" if nodes is None else f"Ready with {nodes} nodes"
         raise Exit(
-            Code.FAILED, f"not Ready after {timeout:g} s: {state}; `interlace domains explain {name}` tells why"
+            Code.FAILED,
+            f"ComputeDomain {path} was not {wanted} within {timeout:g} s ({view.line(seen).rstrip('.')}); "
+            f"`interlace domains explain {name} -n {reader.namespace}` tells why",
         ) from None
-    return Code.FAILED
+    return Code.GOOD
+
+
+def _tell(sentence: str) -> None:
+    """What goes on beside the answer."""
+    click.echo(f"interlace: {sentence}", err=True)

@@ -1,13 +1,18 @@
-"""Entry point: a click group that imports a verb's module only when that verb is called."""
+"""Entry point: a click group that imports a verb's module only when that verb is called.
+
+Invariant: every end of a verb passes through ``Verbs.invoke``, so exit codes and the form of errors are
+decided in one place.
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import click
 
 from interlace import __version__
+from interlace.cli.exits import Code, Exit
 
 
 class Verbs(click.Group):
@@ -37,19 +42,36 @@ class Verbs(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the verb; an Exit becomes its code and one sentence on stderr."""
+        try:
+            return super().invoke(ctx)
+        except Exit as end:
+            if end.message:
+                click.echo(f"interlace: {end.message}", err=True)
+            ctx.exit(end.code)
+        except KeyboardInterrupt:  # while a verb was still being imported
+            ctx.exit(Code.INTERRUPTED)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click names it
         """The table of verbs."""
         with formatter.section("Verbs"):
             formatter.write_dl([(name, line) for name, (_, line) in self.table.items()])
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="interlace")
 def main() -> None:
     """The fastest GPU-to-GPU path for every multi-node job on Kubernetes, formed and proven.
 
-    Exit codes: 0 good, 1 the answer is bad, 2 refused, 3 cannot tell, 4 failed, 130 interrupted.
-    """
+    \b
+    interlace demo                    see it work, on simulated nodes
+    interlace manifests               what to install in a cluster
+    interlace domains explain NAME    why a job does not have its channel
+
+    Also as `kubectl interlace`. Exit codes: 0 good, 1 the answer is bad, 2 refused, 3 cannot tell,
+    4 failed, 130 interrupted.
+    """  # noqa: D301  click wants the control character
 
 
 if __name__ == "__main__":

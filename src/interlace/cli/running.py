@@ -1,67 +1,89 @@
-"""From a click command into asyncio and back: signals, errors and exit codes in one place."""
+"""From a click command into asyncio and back: signals, errors and exit codes in one place.
+
+Invariant: SIGINT and SIGTERM cancel the verb once, so that it cleans up behind itself; what a user can
+correct ends with one sentence, and only a fault of our own shows a traceback.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-import sys
-from collections.abc import Coroutine
-from typing import Any, NoReturn
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from interlace.cli.exits import Code, Exit
 
 
-def run(main: Coroutine[Any, Any, Code | None], *, on_signal: Code = Code.INTERRUPTED) -> NoReturn:
-    """Run ``main`` until it ends; SIGINT and SIGTERM cancel it once and the process ends with ``on_signal``.
+def run(
+    main: Coroutine[Any, Any, Code],
+    *,
+    on_signal: Callable[[], None] = lambda: None,
+    failures: tuple[type[Exception], ...] = (),
+) -> None:
+    """Run ``main`` until it ends. Raises Exit unless the answer is good.
 
-    KubeError and OSError end with FAILED, ConfigError with REFUSED, each with one sentence on stderr.
+    ConfigError and ValueError are REFUSED, other KubeErrors, OSError, TimeoutError and ``failures`` FAILED; a
+    signal ends with INTERRUPTED once ``main`` has cleaned up, after ``on_signal`` was called.
     """
-    code, message = Code.GOOD, ""
     try:
         code = asyncio.run(_guarded(main, on_signal))
-    except* Exit as group:
-        first = _first(group)
-        if isinstance(first, Exit):
-            code, message = first.code, first.message
-    except* Exception as group:  # noqa: BLE001  what cannot be explained is raised again
-        code, message = _explain(_first(group))
-    if message:
-        print(f"interlace: {message}", file=sys.stderr)
-    sys.stdout.flush()
-    sys.exit(int(code))
+    except Exception as error:  # noqa: BLE001  what has no explanation is raised as it is
+        raise explain(error, failures=failures) from None
+    if code is not Code.GOOD:
+        raise Exit(code)
 
 
-async def _guarded(main: Coroutine[Any, Any, Code | None], on_signal: Code) -> Code:
+def explain(error: Exception, *, failures: tuple[type[Exception], ...] = ()) -> Exception:
+    """What ``error``, which may be a group, means to the user: an Exit, or what it was if nothing can be said.
+
+    A cause goes before the Exit with which the verb left because of it.
+    """
+    from interlace.kube.errors import ConfigError, KubeError
+
+    leaves = list(_leaves(error))
+    cause = next((leaf for leaf in leaves if not isinstance(leaf, Exit)), leaves[0])
+    if isinstance(cause, Exit | BrokenPipeError):  # click knows what to do when nobody reads
+        return cause
+    if isinstance(cause, ConfigError | ValueError):
+        return Exit(Code.REFUSED, str(cause))
+    if isinstance(cause, OSError):
+        return Exit(Code.FAILED, describe(cause))
+    if isinstance(cause, (KubeError, TimeoutError, *failures)):
+        return Exit(Code.FAILED, str(cause) or "it took too long")
+    return error
+
+
+def describe(error: OSError) -> str:
+    """An OSError as a sentence that names the file, without its number."""
+    cause = error.strerror or str(error) or type(error).__name__
+    return f"{os.fsdecode(error.filename)}: {cause}" if isinstance(error.filename, str | bytes) else cause
+
+
+async def _guarded(main: Coroutine[Any, Any, Code], on_signal: Callable[[], None]) -> Code:
     task = asyncio.current_task()
     caught: list[int] = []
 
     def stop(number: int) -> None:
         caught.append(number)
         if task is not None and len(caught) == 1:
+            on_signal()
             task.cancel()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     try:
-        return await main or Code.GOOD
+        return await main
     except asyncio.CancelledError:
         if caught:
-            return on_signal
+            return Code.INTERRUPTED
         raise
 
 
-def _first(group: BaseException) -> BaseException:
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group
-
-
-def _explain(error: BaseException) -> tuple[Code, str]:
-    from interlace.kube.errors import ConfigError, KubeError
-
-    if isinstance(error, ConfigError | ValueError):
-        return Code.REFUSED, str(error)
-    if isinstance(error, KubeError | OSError | TimeoutError):
-        return Code.FAILED, str(error) or type(error).__name__
-    raise error
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

@@ -1,141 +1,179 @@
-"""What a person sees of a demonstration: a live picture of the trays, or plain lines."""
+"""What a person sees of a demonstration: lines, and on a terminal a live picture of the trays below them."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
+import termios
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Self, TextIO
 
-from rich.console import Console, Group
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from interlace.cli.printing import console_on, echo
+from interlace.cli.trays import Tray, draw, state_of
+
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from interlace.sim.demo.result import Requests, Result
+    from interlace.sim.cluster import Cluster
     from interlace.sim.demo.scenario import Scenario
 
-_COLUMNS = 6
-_LINES = 9
+START = "Start"
+_WIDEST = 120
+_BESIDE = 10
+"""Lines of a terminal that the trays leave to the frame, the line on the domain, and the last messages."""
 
 
 class Show:
-    """A ``Stage``: draws on a terminal, prints lines elsewhere."""
+    """A ``Stage``: draws on a terminal, prints lines elsewhere.
 
-    def __init__(self, *, stream: TextIO, pause: float) -> None:
-        self.console = Console(file=stream, highlight=False)
+    Messages stay in the terminal's history; only the picture below them changes. ``acts`` are those to come.
+    """
+
+    def __init__(self, *, stream: TextIO, pause: float, acts: Sequence[str], simulated: Sequence[str]) -> None:
+        self._stream = stream
+        self.console = console_on(stream)
         self._pause = pause if self.console.is_terminal else 0.0
         self._started = time.monotonic()
-        self._title = "Interlace"
-        self._lines: deque[str] = deque(maxlen=_LINES)
+        self._title = f"{START}: a cluster of simulated nodes"
+        self._acts = [START, *acts]
+        self._simulated = f"simulated: {', '.join(simulated)}"
+        self._cluster: Cluster | None = None
         self._scenario: Scenario | None = None
+        self._screen = contextlib.ExitStack()
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
+            self._screen.enter_context(_quiet_keys())
             self._live = Live(get_renderable=self._picture, console=self.console, refresh_per_second=8)
-            self._live.start()
+            self._screen.enter_context(self._live)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.freeze()
+
+    def freeze(self) -> None:
+        """Leave the last picture as it is; from now on only lines."""
         if self._live is not None:
             self._live.refresh()
-            self._live.stop()
             self._live = None
+            self._screen.close()
 
     async def act(self, title: str) -> None:
         """Begin an act; on a terminal there is time to read the last one."""
         await asyncio.sleep(self._pause)
         self._title = title
-        self._say(f"— {title}")
+        self._say(f"— {title}", style="bold")
 
     def tell(self, line: str) -> None:
         """One step."""
         self._say(f"  {line}")
 
-    def draw(self, scenario: Scenario) -> None:
-        """From now on the picture shows this scenario's trays."""
+    def interrupted(self) -> None:
+        """Somebody wants to leave."""
+        self.tell("interrupted; taking everything down")
+
+    def watch(self, cluster: Cluster) -> None:
+        """From now on the picture shows this cluster's trays."""
+        self._cluster = cluster
+
+    def follow(self, scenario: Scenario) -> None:
+        """From now on it shows the job too."""
         self._scenario = scenario
 
-    def summary(self, result: Result) -> None:
-        """The closing table."""
-        self.console.print(summarise(result))
-
-    def _say(self, line: str) -> None:
+    def _say(self, line: str, *, style: str = "") -> None:
         stamp = f"{time.monotonic() - self._started:6.1f} s"
         if self._live is None:
-            self.console.print(f"{stamp} {line}", markup=False, soft_wrap=True)
+            echo(Text(f"{stamp} {line}", style), stream=self._stream)
         else:
-            self._lines.append(f"{stamp} {line}")
+            indent = "" if line.startswith("—") else "  "
+            grid = Table.grid(padding=(0, 1, 0, 0))
+            grid.add_row(stamp + indent, Text(line.removeprefix("  "), style))
+            self.console.print(grid)
 
-    def _picture(self) -> Group:
-        parts: list[Panel | Table | Text] = []
-        if self._scenario is not None:
-            parts.append(_trays(self._scenario))
-        parts.append(Text("\n".join(self._lines)))
-        return Group(Panel(Group(*parts), title=f"[bold]{self._title}", subtitle="simulated nodes, real components"))
+    def _picture(self) -> RenderableType:
+        width = min(self.console.width, _WIDEST)
+        parts: list[RenderableType] = []
+        if self._cluster is not None:
+            trays = look(self._cluster, self._scenario)
+            parts += [draw(trays, width=width - 4, height=self.console.height - _BESIDE), Text()]
+            parts.append(Text(self._standing(self._cluster), overflow="ellipsis", no_wrap=True))
+        parts.append(_progress(self._acts, self._title))
+        return Panel(
+            Group(*parts), title=f"[bold]{self._title}", subtitle=self._simulated, width=width, title_align="left"
+        )
+
+    def _standing(self, cluster: Cluster) -> str:
+        if self._scenario is None:
+            return f"installing: {cluster.missing()}"
+        name, domain = self._scenario.workload.name, self._scenario.domain
+        if domain is None:
+            return f"{name}: does not exist"
+        nodes = domain.status.nodes if domain.status else []
+        pods = self._scenario.pods
+        return (
+            f"{name}: {domain.status.status if domain.status else 'NotReady'}, "
+            f"{self._scenario.nodes_ready()} of {len(nodes)} nodes and "
+            f"{self._scenario.pods_ready} of {len(pods)} pods Ready"
+        )
 
 
-def _trays(scenario: Scenario) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    domain = scenario.domain
+def look(cluster: Cluster, scenario: Scenario | None) -> list[Tray]:
+    """The trays of a cluster as they are now."""
+    domain = scenario.domain if scenario else None
     rows = {node.name: node for node in domain.status.nodes} if domain and domain.status else {}
-    by_node = {pod.spec.node_name: pod for pod in scenario.pods}
-    cells = []
-    for name in scenario.cluster.gpu_nodes:
-        row, pod = rows.get(name), by_node.get(name)
-        if not scenario.cluster.fleet.is_on(name):
-            mark, style = "dark", "bold red"
-        elif row is not None and row.status == "Ready" and pod is not None and pod.ready:
-            mark, style = f"imex {row.index:2d}", "bold green"
-        elif row is not None:
-            mark, style = "forming", "yellow"
-        elif pod is not None:
-            mark, style = "pod", "cyan"
-        else:
-            mark, style = "free", "dim"
-        cells.append(Text.assemble((f"{name} ", "default"), (f"{mark:8}", style)))
-    for start in range(0, len(cells), _COLUMNS):
-        grid.add_row(*cells[start : start + _COLUMNS])
-    return grid
+    pods = {pod.spec.node_name: pod for pod in scenario.pods} if scenario else {}
+    ready: dict[str, int] = {}
+    for ours in (*cluster.our_pods("agent"), *cluster.our_pods("imex-host")):
+        ready[ours.spec.node_name] = ready.get(ours.spec.node_name, 0) + ours.ready
+    found = []
+    for name in cluster.gpu_nodes:
+        row, pod = rows.get(name), pods.get(name)
+        state = state_of(
+            powered=cluster.fleet.is_on(name),
+            installed=ready.get(name, 0) == 2,  # agent and imex-host
+            row=row,
+            bound=pod is not None,
+            pod_ready=pod is not None and pod.ready,
+        )
+        rack = cluster.fleet.nodes[name].tray.clique
+        found.append(Tray(name=name, rack=rack, state=state, index=row.index if row else -1))
+    return found
 
 
-def summarise(result: Result) -> Group:
-    """What it cost and what came of it."""
-    table = Table(title="What it cost", title_justify="left", show_edge=False, pad_edge=False)
-    for column in ("", "get", "list", "watch", "write", "conflict", "sum"):
-        table.add_column(column, justify="left" if not column else "right")
+def _progress(acts: Sequence[str], title: str) -> Text:
+    """The acts, those behind us marked."""
+    now = title.partition(":")[0]
+    at = acts.index(now) if now in acts else len(acts)
+    words = [
+        Text(f"✓ {act}", "green") if i < at else Text(f"▸ {act}", "bold") if i == at else Text(f"  {act}", "dim")
+        for i, act in enumerate(acts)
+    ]
+    return Text("  ").join(words)
 
-    def add(name: str, requests: Requests, style: str = "") -> None:
-        numbers = (requests.get, requests.list, requests.watch, requests.write, requests.conflict, requests.total)
-        table.add_row(name, *(str(number) for number in numbers), style=style)
 
-    add("forming: our components", result.requests.ours, "bold")
-    for name, requests in result.components.items():
-        add(f"  {name}", requests)
-    add("forming: platform", result.requests.platform)
-    add("deleting: our components", result.teardown.requests.ours, "bold")
-    lines = Table.grid(padding=(0, 2))
-    seconds: Callable[[float | None], str] = lambda value: "-" if value is None else f"{value:.2f} s"  # noqa: E731
-    lines.add_row("domain formed after", seconds(result.formation_seconds))
-    lines.add_row(
-        "first / last channel", f"{seconds(result.first_channel_seconds)} / {seconds(result.last_channel_seconds)}"
-    )
-    lines.add_row("healed after", seconds(result.heal_seconds))
-    lines.add_row("deleted after", seconds(result.teardown.seconds))
-    lines.add_row("left behind", ", ".join(result.left_behind) or "nothing")
-    lines.add_row("simulated", ", ".join(result.simulated))
-    verdict = (
-        Text("good", "bold green")
-        if result.good
-        else Text("; ".join(result.problems) or "left something behind", "bold red")
-    )
-    lines.add_row("verdict", verdict)
-    return Group(Text(), table, Text(), lines)
+@contextlib.contextmanager
+def _quiet_keys() -> Generator[None]:
+    """Keep the terminal from writing ``^C`` into the picture."""
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except (termios.error, ValueError, OSError):  # not a terminal, or closed
+        yield
+        return
+    quiet = list(before)
+    quiet[3] &= ~termios.ECHOCTL
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)

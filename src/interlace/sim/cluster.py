@@ -8,6 +8,7 @@ gone, however it is left.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,6 +34,10 @@ from interlace.sim.plane import Plane
 
 NAMESPACE = "interlace-system"
 _USER = "platform-engineer"
+_LONGEST_FOLDER = 107 - len(
+    "/interlace-12345678/tray-000/var/lib/kubelet/plugins_registry/compute-domain.nvidia.com-reg.sock"
+)
+"""The kernel takes 107 bytes for the path of a socket."""
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,20 +103,18 @@ class Cluster:
             and pod.metadata.labels.get("app.kubernetes.io/component") == component
         ]
 
+    def missing(self) -> str:
+        """What the installation still lacks, for people; empty when it is complete."""
+        trays = len(self.gpu_nodes)
+        ready = {name: sum(pod.ready for pod in self.our_pods(name)) for name in ("agent", "imex-host", "controller")}
+        wanted = {"agent": trays, "imex-host": trays, "controller": self.settings.replicas}
+        slices = sum(1 for _ in self.slices.items())
+        late = [f"{name} {ready[name]}/{wanted[name]} ready" for name in wanted if ready[name] < wanted[name]]
+        return ", ".join(late + ([f"{slices}/{trays} slices"] if slices < trays else []))
+
     async def until_installed(self, *, within: float = 60.0) -> None:
         """Wait until our components are Ready on every node and every tray publishes its slice."""
-        trays = len(self.gpu_nodes)
-
-        def missing() -> str:
-            ready = {
-                name: sum(pod.ready for pod in self.our_pods(name)) for name in ("agent", "imex-host", "controller")
-            }
-            wanted = {"agent": trays, "imex-host": trays, "controller": self.settings.replicas}
-            slices = sum(1 for _ in self.slices.items())
-            late = [f"{name} {ready[name]}/{wanted[name]} ready" for name in wanted if ready[name] < wanted[name]]
-            return ", ".join(late + ([f"{slices}/{trays} slices"] if slices < trays else []))
-
-        await self.signal.until("the installation", lambda: not missing(), within=within, instead=missing)
+        await self.signal.until("the installation", lambda: not self.missing(), within=within, instead=self.missing)
 
 
 @asynccontextmanager
@@ -122,14 +125,16 @@ async def run_cluster(
     programs: Programs | None = None,
     objects: Sequence[dict[str, Any]] | None = None,
     tell: Callable[[str], None] = lambda _line: None,
+    show: Callable[[Cluster], None] = lambda _cluster: None,
 ) -> AsyncIterator[Cluster]:
     """Start a cluster, install our components, yield it, and take everything down again.
 
     ``programs`` says how components run, by default as the settings have it. ``objects`` are installed instead
-    of our components, and the caller waits for them. ``tell`` gets a line for each step. Raises NotReachedError
-    if the installation does not come up, and what the control plane raises if its programs are missing.
+    of our components, and the caller waits for them. ``tell`` gets a line for each step, ``show`` the cluster
+    before the installation. Raises NotReachedError if that does not come up, and what the control plane raises if
+    its programs are missing.
     """
-    state = Path(tempfile.mkdtemp(prefix="interlace-", dir=folder))
+    state = Path(tempfile.mkdtemp(prefix="interlace-", dir=folder or _roomy_folder()))
     try:
         with claim_networks(settings.nodes + 1) as networks:
             trays = build_trays(networks[1:], root=state, per_clique=settings.per_clique, fabric=settings.fabric)
@@ -153,6 +158,7 @@ async def run_cluster(
                     for manifest in ours if objects is None else objects:
                         await cluster.apply(manifest)
                     tasks.append(group.create_task(cluster.observe()))
+                    show(cluster)
                     if objects is None:
                         await cluster.until_installed(within=60 + settings.nodes)
                     try:
@@ -162,6 +168,12 @@ async def run_cluster(
                             task.cancel()
     finally:
         shutil.rmtree(state, ignore_errors=True)
+
+
+def _roomy_folder() -> Path:
+    """The user's folder for temporary files, or /tmp where its path is too long for the sockets below it."""
+    chosen = Path(tempfile.gettempdir())
+    return chosen if len(os.fsencode(chosen)) <= _LONGEST_FOLDER else Path("/tmp")  # noqa: S108  mkdtemp makes it ours
 
 
 @asynccontextmanager

@@ -60,3 +60,8 @@ class Result(msgspec.Struct, kw_only=True):
     def good(self) -> bool:
         """Whether everything ended as it should."""
         return not self.problems and not self.left_behind
+
+
+def encode(result: Result) -> str:
+    """The document on one line."""
+    return msgspec.json.encode(result).decode()

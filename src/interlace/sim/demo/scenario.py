@@ -9,11 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, Protocol
-
-import msgspec
-import yaml
+from typing import Protocol
 
 from interlace.api.computedomain import DOMAIN_LABEL, ComputeDomain
 from interlace.api.core import Pod
@@ -22,6 +18,7 @@ from interlace.kube.untyped import untyped
 from interlace.sim import audit, snapshot
 from interlace.sim.cluster import NAMESPACE, Cluster
 from interlace.sim.demo.result import Cost, Requests, Result, Teardown
+from interlace.sim.demo.workload import Workload
 from interlace.sim.kubelet.pods import PodWorker
 from interlace.sim.observing import NotReachedError
 
@@ -38,42 +35,6 @@ class Stage(Protocol):
     def tell(self, line: str) -> None:
         """Something happened."""
         ...
-
-
-class Workload(msgspec.Struct, frozen=True):
-    """The two manifests that a user applies."""
-
-    domain: dict[str, Any]
-    deployment: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """Of the ComputeDomain."""
-        return str(self.domain["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        """Of both."""
-        return str(self.domain["metadata"].get("namespace", "default"))
-
-
-def load_workload(folder: Path, *, replicas: int) -> Workload:
-    """The ComputeDomain and the Deployment among the YAML files of ``folder``, scaled to ``replicas``.
-
-    Raises ValueError naming the folder if it does not hold exactly one of each.
-    """
-    found: dict[str, list[dict[str, Any]]] = {"ComputeDomain": [], "Deployment": []}
-    for path in sorted(folder.glob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text()):
-            if isinstance(document, dict) and document.get("kind") in found:
-                found[document["kind"]].append(document)
-    for kind, documents in found.items():
-        if len(documents) != 1:
-            message = f"{folder} holds {len(documents)} manifests of kind {kind}, one is needed"
-            raise ValueError(message)
-    deployment = found["Deployment"][0]
-    deployment["spec"]["replicas"] = replicas
-    return Workload(found["ComputeDomain"][0], deployment)
 
 
 class Scenario:
@@ -133,7 +94,8 @@ class Scenario:
 
     async def form(self, *, within: float = 60.0) -> None:
         """Create both objects and wait until status shows every node Ready; takes the measurements."""
-        await self.stage.act(f"Form: a ComputeDomain and {self.replicas} pods with 4 GPUs each")
+        gpus = self.workload.gpus
+        await self.stage.act(f"Form: a ComputeDomain and {self.replicas} pods with {gpus} GPUs each")
         self._before = await self._snapshot()
         started = time.time()
         await self.cluster.apply(self.workload.domain)
