@@ -81,10 +81,11 @@ class Scenario:
         await self._world.calm()
         bytes_0, start = await self._plane.watch_bytes(), self._read()
         uid = await self._create(name)
-        await self._until("all channels prepared", lambda: self._marks.reached("prepared") >= self._pods)
+        whole = await self._until("all channels prepared", lambda: self._marks.reached("prepared") >= self._pods)
         formed = self._read()
-        await self._until("all pods Ready", lambda: self._marks.reached("ready") >= self._pods)
-        await self._until("a Ready domain", lambda: self._marks.domain_ready(self._nodes) > 0)
+        if whole:
+            await self._until("all pods Ready", lambda: self._marks.reached("ready") >= self._pods)
+            await self._until("a Ready domain", lambda: self._marks.domain_ready(self._nodes) > 0)
         settled, bytes_1 = time.time(), await self._plane.watch_bytes()
         await asyncio.sleep(SETTLING)
         rest = self._read()
@@ -199,12 +200,15 @@ class Scenario:
 
     # what is seen
 
-    async def _until(self, what: str, condition: Callable[[], bool]) -> None:
+    async def _until(self, what: str, condition: Callable[[], bool]) -> bool:
+        """Whether it came in time; what did not is noted as a problem."""
         try:
             await self._cluster.signal.until(what, condition, within=self._series.limit, instead=self._picture)
         except NotReachedError as error:
             self._problems.append(str(error))
             self._tell(f"  {error}")
+            return False
+        return True
 
     def _picture(self) -> str:
         reached = {what: self._marks.reached(what) for what in ("bound", "called", "prepared", "ready")}
