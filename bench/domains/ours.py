@@ -29,7 +29,8 @@ SYNC_BACKOFF = 0.05
 NVML_PERIOD = 30.0
 """Seconds between two readings of an agent."""
 _LOOK = 0.2
-_QUIET = 1.0
+_QUIET = 3.0
+"""Longer than the gaps within a round."""
 
 
 class _Running:
@@ -44,8 +45,8 @@ class _Running:
     async def calm(self) -> None:
         """Wait for the end of a round of NVML readings.
 
-        Agents that were started together read NVML together. On separate machines that is no matter; here it
-        fills all cores for seconds, so a run begins when a round has just ended.
+        Agents that were started together read NVML at about the same time. On separate machines that is no
+        matter; here it fills all cores for seconds, so a run begins when a round has just ended.
         """
         before = self._helpers()
         quiet, last = 0.0, before
