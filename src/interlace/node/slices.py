@@ -73,7 +73,6 @@ class SlicePublisher:
         self._name = slice_name(node)
         self._rival_timeout = rival_timeout
         self._fabric: Fabric | None = None
-        self._own: ResourceSlice | None = None
         self._queue: WorkQueue[str] = WorkQueue()
         self._touched = asyncio.Event()
         self._informer = Informer(client, ResourceSlice, fields=f"spec.nodeName={node},spec.driver={DRIVER}")
@@ -130,18 +129,15 @@ class SlicePublisher:
     def _changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         self._touched.set()
         seen = new if new is not None else old
-        if seen is None or seen.metadata.name != self._name:
-            return
-        if not _older(seen, self._own):
-            self._own = new
-        self._queue.add(self._name)
+        if seen is not None and seen.metadata.name == self._name:
+            self._queue.add(self._name)
 
     async def _publish(self, name: str) -> None:
         if self._fabric is None:
             return
-        fabric = remember_clique(self._fabric, self._own)
+        own = self._informer.get(name)
+        fabric = remember_clique(self._fabric, own)
         wanted = devices(fabric)
-        own = self._own
         if own is not None and own.spec.devices == wanted and own.spec.pool.resource_slice_count == 1:
             self.published = True
             return
@@ -159,9 +155,13 @@ class SlicePublisher:
             "metadata": {"name": name},
             "spec": spec,
         }
-        self._own = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
+        written = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
         self.published = True
         log.info("slice published", slice=name, generation=generation, clique=fabric.clique, healthy=fabric.healthy)
+        # A slice that came and went while no watch stood is a change that nobody is told of: look again.
+        await self._informer.reached(written.metadata.resource_version)
+        if self._informer.get(name) is None:
+            self._queue.add(name)
 
 
 class _Field(msgspec.Struct, rename="camel"):
@@ -174,11 +174,3 @@ class _ManagedMeta(msgspec.Struct, rename="camel", frozen=True):
 
 class _Managed(msgspec.Struct):
     metadata: _ManagedMeta = _ManagedMeta()
-
-
-def _older(seen: ResourceSlice, own: ResourceSlice | None) -> bool:
-    """Whether an event tells of a version before our last write: it was on its way meanwhile."""
-    if own is None:
-        return False
-    versions = seen.metadata.resource_version, own.metadata.resource_version
-    return all(v.isdigit() for v in versions) and int(versions[0]) < int(versions[1])
