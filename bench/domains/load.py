@@ -6,9 +6,11 @@ The kernel's own counters: ``/proc/stat`` for the share of busy cores, ``/proc/p
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.domains.record import Load, Machine
@@ -51,6 +53,16 @@ def stalled_seconds() -> float:
     except OSError:
         return 0.0
     return int(first.rpartition("total=")[2]) / 1e6
+
+
+def share_niceness(pids: Iterable[int], *, proc: Path = Path("/proc")) -> None:
+    """Give processes that are in sessions of their own the niceness of this one towards other sessions too.
+
+    Where the kernel groups by session (autogroup), a niceness only holds inside one. What it refuses stays as it is.
+    """
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            (proc / str(pid) / "autogroup").write_text(str(os.nice(0)))
 
 
 def describe_machine() -> Machine:

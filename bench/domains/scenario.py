@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bench.domains import requests, usage
-from bench.domains.load import LoadSampler, describe_machine, stalled_seconds
+from bench.domains.load import LoadSampler, describe_machine, share_niceness, stalled_seconds
 from bench.domains.marks import Marks
 from bench.domains.record import Load, Memory, Run, Seconds
 from bench.domains.series import Series
@@ -76,6 +76,8 @@ class Scenario:
         self._problems = []
         self._marks.begin(namespace=NAMESPACE, name=name)
         machine = describe_machine()
+        if machine.nice:
+            share_niceness(pid for pids in self._groups().values() for pid in pids)
         before = await self._listing()
         await asyncio.sleep(series.pause)
         await self._world.calm()
