@@ -216,7 +216,7 @@ class Server:
         """Listen again on the same port."""
         runner = web.AppRunner(self._app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True).start()
+        await web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True, backlog=512).start()
         self.port = runner.addresses[0][1]
         self._runner = runner
 
