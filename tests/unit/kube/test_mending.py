@@ -14,6 +14,7 @@ from interlace.api.resource import ResourceClaim
 from interlace.kube.codec import Codec
 from interlace.kube.errors import Unreadable
 from interlace.kube.mending import DEEPEST, mend
+from interlace.kube.untyped import untyped
 
 ODD = {
     "first half": rb'{"x":"\ud800"}',
@@ -63,6 +64,14 @@ def test_an_odd_object_beside_one_of_the_wrong_type_leaves_out_that_one_alone() 
     )
     assert names(page) == ["odd"]
     assert len(page[2]) == 1
+
+
+def test_bytes_that_are_no_text_become_the_replacement_character() -> None:
+    assert mend(b'{"a":"\xff\xc3\xa9"}') == '{"a":"\ufffdé"}'.encode()
+    codec = Codec(untyped(ResourceClaim.resource))
+    odd, plain = claim("odd", b'{"x":"\xff"}'), claim("plain")
+    found = codec.page(b'{"items":[' + odd + b"," + plain + b"]}", path="/claims")[0]
+    assert [item.metadata.name for item in found] == ["odd", "plain"]
 
 
 def test_half_a_pair_becomes_the_replacement_character_and_a_whole_pair_stays() -> None:
