@@ -96,11 +96,14 @@ class WorkQueue(Generic[K]):
             self._make_ready(self._fresh, key)
 
     def retry(self, key: K, *, at_least: float = 0.0) -> None:
-        """Work on ``key`` again after its back-off, which doubles with each ``retry`` until ``forget``."""
+        """Work on ``key`` again after its back-off, which doubles with each ``retry`` until ``forget``.
+
+        ``at_least`` makes it longer, never longer than the cap: a proxy may name hours.
+        """
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         if self._metrics is not None:
             self._metrics.retries.labels(self.name).inc()
-        self.add_after(key, max(at_least, backoff(failures, base=self._base, cap=self._cap)))
+        self.add_after(key, max(min(at_least, self._cap), backoff(failures, base=self._base, cap=self._cap)))
 
     def forget(self, key: K) -> None:
         """The work on ``key`` went well: its next failure starts with the shortest back-off."""
@@ -156,7 +159,7 @@ async def work(
     """Call ``reconcile`` for each key with so many workers, until cancelled.
 
     A number returned means "again in so many seconds". An exception, or more than ``limit``
-    seconds of work, puts the key back with back-off (at least the server's Retry-After) and is logged.
+    seconds of work, puts the key back with back-off (the server's Retry-After within its cap) and is logged.
     """
     if workers < 1:
         raise ValueError(f"a queue needs at least 1 worker, not {workers}")

@@ -182,6 +182,14 @@ async def test_the_servers_own_wait_is_respected_by_the_back_off() -> None:
     assert times == pytest.approx([0, 20], abs=0.01)
 
 
+@pytest.mark.parametrize("named", [3600.0, float("inf")])
+async def test_a_wait_of_hours_is_cut_to_the_longest_back_off(named: float) -> None:
+    queue: WorkQueue[str] = WorkQueue(cap=60)
+    queue.retry("a", at_least=named)
+    assert await queue.get() == "a"
+    assert now() == pytest.approx(60)
+
+
 async def test_work_that_takes_too_long_is_cut_and_tried_again() -> None:
     queue: WorkQueue[str] = WorkQueue(base=1.0)
     times: list[float] = []
