@@ -32,7 +32,8 @@ class Client:
     """An async context manager; all methods raise the errors of ``interlace.kube.errors``.
 
     ``qps`` and ``burst`` bound all requests of this client (``qps=0``: no bound), ``timeout``
-    each call in seconds, ``idle`` the silence on a watch (the server sends a bookmark a minute).
+    each call in seconds, ``idle`` the silence on a watch: a server sends a bookmark a minute,
+    the first one up to 120 s after its own start (seen on 1.36.3).
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Client:
         qps: float = 50,
         burst: int = 100,
         timeout: float = 30,
-        idle: float = 100,
+        idle: float = 180,
         metrics: Metrics | None = None,
     ) -> None:
         self.config = config
