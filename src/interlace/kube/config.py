@@ -70,7 +70,8 @@ class Config:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     namespace: str = "default"
-    proxy_url: str | None = None
+    proxy_url: str | None = field(default=None, repr=False)
+    """May hold a password."""
     tls_server_name: str | None = None
     """Name that the server's certificate must carry, where it is not the URL's host."""
     impersonate: Impersonation | None = None

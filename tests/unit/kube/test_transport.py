@@ -7,6 +7,7 @@ import datetime as dt
 import ipaddress
 import ssl
 import tempfile
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -172,6 +173,21 @@ async def test_requests_go_through_the_proxy_that_is_named() -> None:
         port = server.sockets[0].getsockname()[1]
         assert await who(Config(server="http://api.example", proxy_url=f"http://127.0.0.1:{port}")) == b"{}"
     assert asked == [b"GET http://api.example/who HTTP/1.1"]
+
+
+async def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        proxy = f"http://me:secret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(Unreachable, match="proxy answered 407 Proxy Authentication Required") as caught:
+            await who(Config(server="https://api.example", proxy_url=proxy))
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize(
