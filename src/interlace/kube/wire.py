@@ -1,9 +1,10 @@
 """One API server over one connection pool: requests and streams as bytes.
 
 Invariant: every call ends within ``timeout`` seconds (a stream: within ``idle`` seconds of the
-last byte) or raises; it waits as long as the server asked (Retry-After) if that fits, spends
-one token of the bucket, and a 401 is tried once more with fresh credentials. Streams have
-connections of their own and never keep a request waiting.
+last byte) or raises; a credential plugin, which may ask a person to log in, has a limit of its own
+and its time does not count. A call waits as long as the server asked (Retry-After) if that fits,
+spends one token of the bucket, and a 401 is tried once more with fresh credentials. Streams have
+connections of their own and never keep a request waiting. No secret stands in an error.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MAX_IN_FLIGHT: Final = 64
 """Requests at a time, streams apart."""
 CONNECT_LIMIT: Final = 10.0
 DEFAULT_WAIT: Final = 1.0
-"""Seconds to wait after a 429 that names no time."""
+"""Seconds to wait after a 429 that names no time, or none at all."""
 
 
 class Wire:
@@ -62,7 +63,8 @@ class Wire:
         self._session: aiohttp.ClientSession | None = None
         self._metrics = metrics
         if config.proxy_url and not config.proxy_url.startswith(("http://", "https://")):
-            raise ConfigError(f"proxy {config.proxy_url!r}: only http:// and https:// proxies are supported")
+            scheme = config.proxy_url.partition("://")[0]  # what follows may hold a password
+            raise ConfigError(f"proxy-url: a proxy of kind {scheme!r} is not supported; use http:// or https://")
 
     async def __aenter__(self) -> Self:
         # The pool itself has no limit: _in_flight bounds requests, informers bound watches.
@@ -102,8 +104,7 @@ class Wire:
                 return _Answer(response.status, response.headers, await response.read())
 
         with _telling(self._config.server, f"{method} {path}", late=f"no answer within {self._timeout:g} s"):
-            async with asyncio.timeout(self._timeout):
-                return (await self._patiently(send, method, path, patient=patient)).body
+            return (await self._patiently(send, method, path, patient=patient)).body
 
     async def lines(
         self,
@@ -127,8 +128,7 @@ class Wire:
                 return _Answer(response.status, response.headers, await response.read())
 
         with _telling(self._config.server, f"watch of {path}"):
-            async with asyncio.timeout(self._timeout):
-                answer = await self._patiently(send, "WATCH", path, patient=True)
+            answer = await self._patiently(send, "WATCH", path, patient=True)
         if answer.stream is None:
             raise RuntimeError("an accepted watch has no stream")
         async with answer.stream:
@@ -146,19 +146,25 @@ class Wire:
         deadline = loop.time() + self._timeout
         renewed = False
         while True:
-            await self._bucket.take()
+            asked = loop.time()
             grant = await self._credentials.current()
-            answer = await send(grant)
+            deadline += loop.time() - asked
+            async with asyncio.timeout_at(deadline):
+                await self._bucket.take()
+                answer = await send(grant)
             if self._metrics is not None:
                 self._metrics.requests.labels(method, _resource(path), str(answer.status)).inc()
             if 200 <= answer.status < 300:
                 return answer
-            if answer.status == 401 and not renewed and await self._credentials.refused(grant):
-                renewed = True
-                continue
+            if answer.status == 401 and not renewed:
+                asked = loop.time()
+                renewed = await self._credentials.refused(grant)
+                deadline += loop.time() - asked
+                if renewed:
+                    continue
             wait = _retry_after(answer.headers)
             if patient and (answer.status == 429 or (answer.status == 503 and wait is not None)):
-                pause = (DEFAULT_WAIT if wait is None else wait) * random.uniform(1.0, 1.1)
+                pause = (wait or DEFAULT_WAIT) * random.uniform(1.0, 1.1)
                 if loop.time() + pause < deadline:
                     await asyncio.sleep(pause)
                     continue
@@ -212,6 +218,9 @@ def _telling(url: str, what: str, *, late: str = "no answer in time") -> Iterato
     except aiohttp.ClientConnectorError as error:
         cause = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.os_error)
         raise Unreachable(f"{what}: cannot connect to {url}: {cause}; check the server's address", url=url) from error
+    except aiohttp.ClientHttpProxyError as error:  # its text would show the proxy's password
+        cause = f"the proxy answered {error.status} {error.message}; check proxy-url"
+        raise Unreachable(f"{what}: {url}: {cause}", url=url) from None
     except TimeoutError as error:
         raise Unreachable(f"{what}: {url}: {late}", url=url) from error
     except (aiohttp.ClientError, OSError) as error:
@@ -250,7 +259,7 @@ def _resource(path: str) -> str:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     value = headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else None
+    return float(value) if value.isascii() and value.isdigit() else None
 
 
 def _impersonation(config: Config) -> list[tuple[str, str]]:
