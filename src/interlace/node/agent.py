@@ -26,7 +26,7 @@ from interlace.kube.serving import Serving
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.cliques import CliqueWatch
 from interlace.node.errors import AgentError
-from interlace.node.fabric import Fabric, judge, unreadable
+from interlace.node.fabric import Fabric, judge, succeed, unreadable
 from interlace.node.facts import FactsError, FactsSource
 from interlace.node.metrics import Metrics
 from interlace.node.outage import OutageWatch
@@ -143,7 +143,7 @@ class _Agent:
         """Read the GPUs again and again; one failed reading after a good one is not believed yet."""
         failures = 0
         while True:
-            found = await self._read_fabric()
+            found = succeed(self._state.fabric, await self._read_fabric())
             failures = failures + 1 if found.reason == "FactsUnreadable" else 0
             if failures != 1 or not self._state.fabric.healthy:
                 self._show(found)

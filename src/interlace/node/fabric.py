@@ -68,6 +68,23 @@ def judge(gpus: Sequence[GpuFabric]) -> Fabric:
     return Fabric(clique=clique)
 
 
+def succeed(before: Fabric, found: Fabric) -> Fabric:
+    """``found`` in the light of what the node was: a fabric that vanished while the agent ran is a fault.
+
+    A job that started without its channel there would run, slowly and without a word. A machine that is
+    really another one now has been rebooted, and the agent with it.
+    """
+    if before.clique and found.healthy and not found.clique:
+        return Fabric(
+            healthy=False,
+            clique=before.clique,
+            reason="FabricGone",
+            message=f"The GPUs of this node belonged to fabric clique {before.clique} and show no fabric any more; check "
+            "nvidia-smi and the kernel log, or restart the agent if this is meant.",
+        )
+    return found
+
+
 def unreadable(message: str) -> Fabric:
     """The verdict where the GPUs could not be read."""
     return Fabric(healthy=False, settled=False, reason="FactsUnreadable", message=message)
