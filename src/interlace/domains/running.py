@@ -56,7 +56,9 @@ class Orphans:
     """Pods that outlive a deleted domain."""
 
     def __init__(self, *, domain: str, now: float) -> None:
+        """``domain`` is ``namespace/name``; Pods of other namespaces never had a channel of it."""
         self._domain = domain
+        self._namespace = domain.partition("/")[0]
         self._since = now
         self._told: set[str] = set()
 
@@ -67,7 +69,7 @@ class Orphans:
         new = [
             claim
             for claim in claims
-            if node_of(claim)
+            if self._served(claim)
             and pods_of(claim)
             and claim.metadata.deletion_timestamp is None
             and claim.metadata.uid not in self._told
@@ -85,5 +87,8 @@ class Orphans:
 
     def next_in(self, claims: Iterable[ResourceClaim], *, now: float) -> float | None:
         """Seconds until there may be somebody to tell, None once nobody is left or all know."""
-        waiting = any(node_of(claim) and claim.metadata.uid not in self._told for claim in claims)
+        waiting = any(self._served(claim) and claim.metadata.uid not in self._told for claim in claims)
         return max(0.0, self._since + PATIENCE - now) if waiting and now < self._since + PATIENCE else None
+
+    def _served(self, claim: ResourceClaim) -> bool:
+        return bool(node_of(claim)) and claim.metadata.namespace == self._namespace

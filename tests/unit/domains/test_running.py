@@ -53,6 +53,12 @@ def test_pods_deleted_with_their_domain_are_told_nothing() -> None:
     assert orphans.next_in([], now=101.0) is None
 
 
+def test_a_pod_of_another_namespace_is_not_told_that_it_keeps_a_channel() -> None:
+    orphans = Orphans(domain="other/x", now=0.0)
+    assert orphans.due([_claim("a")], now=PATIENCE) == []
+    assert orphans.next_in([_claim("a")], now=1.0) is None
+
+
 def test_a_pod_that_outlives_its_domain_is_told_once_by_name() -> None:
     orphans = Orphans(domain="team/x", now=0.0)
     (notice,) = orphans.due([_claim("a"), _claim("waiting", node="")], now=PATIENCE)
