@@ -79,8 +79,8 @@ def succeed(before: Fabric, found: Fabric) -> Fabric:
             healthy=False,
             clique=before.clique,
             reason="FabricGone",
-            message=f"The GPUs of this node belonged to fabric clique {before.clique} and show no fabric any more; check "
-            "nvidia-smi and the kernel log, or restart the agent if this is meant.",
+            message=f"The GPUs of this node belonged to fabric clique {before.clique} and show no fabric any more; "
+            "check nvidia-smi and the kernel log, or restart the agent if this is meant.",
         )
     return found
 
