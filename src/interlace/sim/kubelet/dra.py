@@ -68,19 +68,23 @@ class Plugins:
     def __init__(self, registrar: Path) -> None:
         self.registrar = registrar
         self._plugins: dict[str, _Plugin] = {}
-        self._seen: dict[Path, int] = {}
-        """Socket path to inode: a socket made anew is registered anew."""
+        self._seen: dict[Path, tuple[int, int]] = {}
+        """Socket path to inode and time of its making: a socket made anew is registered anew."""
 
     async def run(self, *, every: float) -> None:
         """Keep registrations in step with the registrar folder, until cancelled."""
         while True:
-            sockets = {path: path.stat().st_ino for path in self.registrar.glob("*.sock") if path.exists()}
-            for path in set(self._seen) - set(sockets):
-                self._forget(path)
-            for path, inode in sockets.items():
-                if self._seen.get(path) != inode and await self._register(path):
-                    self._seen[path] = inode
+            await self.scan()
             await asyncio.sleep(every)
+
+    async def scan(self) -> None:
+        """Look at the folder once."""
+        sockets = {path: made for path in self.registrar.glob("*.sock") if (made := _made(path)) is not None}
+        for path in set(self._seen) - set(sockets):
+            self._forget(path)
+        for path, made in sockets.items():
+            if self._seen.get(path) != made and await self._register(path):
+                self._seen[path] = made
 
     def names(self) -> list[str]:
         """Registered drivers."""
@@ -168,3 +172,12 @@ class Plugins:
                 old.channel.close()
             self._plugins[info.name] = _Plugin(info.name, socket=path, endpoint=info.endpoint, version=version)
         return True
+
+
+def _made(path: Path) -> tuple[int, int] | None:
+    """Inode and time of a file: the number alone comes back at once where a file system reuses it."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns

@@ -1,0 +1,73 @@
+"""Plugin registration over real sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from grpclib.const import Cardinality, Handler
+from grpclib.server import Server, Stream
+
+from interlace.node.proto import registration_pb2
+from interlace.sim.kubelet.dra import Plugins
+
+
+class Registrar:
+    """Answers for a plugin and counts how often it was told of its registration."""
+
+    def __init__(self, endpoint: Path) -> None:
+        self.told = 0
+        self._endpoint = str(endpoint)
+
+    async def _info(self, stream: Stream[Any, Any]) -> None:
+        await stream.recv_message()
+        await stream.send_message(
+            registration_pb2.PluginInfo(
+                type="DRAPlugin", name="d", endpoint=self._endpoint, supported_versions=["v1.DRAPlugin"]
+            )
+        )
+
+    async def _notify(self, stream: Stream[Any, Any]) -> None:
+        status = await stream.recv_message()
+        assert status is not None
+        assert status.plugin_registered
+        self.told += 1
+        await stream.send_message(registration_pb2.RegistrationStatusResponse())
+
+    def __mapping__(self) -> dict[str, Handler]:
+        unary, pb = Cardinality.UNARY_UNARY, registration_pb2
+        service = "/pluginregistration.Registration"
+        return {
+            f"{service}/GetInfo": Handler(self._info, unary, pb.InfoRequest, pb.PluginInfo),
+            f"{service}/NotifyRegistrationStatus": Handler(
+                self._notify, unary, pb.RegistrationStatus, pb.RegistrationStatusResponse
+            ),
+        }
+
+
+async def _serve(registrar: Registrar, path: Path) -> Server:
+    server = Server([registrar])
+    await server.start(path=str(path))
+    return server
+
+
+async def test_a_plugin_that_came_back_between_two_looks_is_registered_again(tmp_path: Path) -> None:
+    path = tmp_path / "d-reg.sock"
+    plugins = Plugins(tmp_path)
+    old = Registrar(path)
+    server = await _serve(old, path)
+    await plugins.scan()
+    await plugins.scan()
+    assert (old.told, plugins.names()) == (1, ["d"])
+    server.close()
+    await server.wait_closed()
+    path.unlink(missing_ok=True)  # ext4 gives its number to the next file at once
+    new = Registrar(path)
+    server = await _serve(new, path)
+    await plugins.scan()
+    assert new.told == 1
+    path.unlink()
+    await plugins.scan()
+    assert plugins.names() == []
+    server.close()
+    await server.wait_closed()
