@@ -347,6 +347,8 @@ class Server:
                 return _answer(_status(409, "AlreadyExists"), status=409)
             extra = {k: v for k, v in sent.items() if k != "metadata"}
             return _answer(self.put(collection, name, namespace=namespace, metadata=sent["metadata"], **extra), 201)
+        if request.method == "POST" and subresource == "token":
+            return _answer({"metadata": {"name": name}, "status": {"token": f"token-{self.version}"}}, 201)
         obj = self.objects.get((collection, namespace, name))
         if obj is None:
             return _answer(_status(404, "NotFound"), status=404)

@@ -41,6 +41,11 @@ REGISTRAR = "var/lib/kubelet/plugins_registry"
 PLUGINS = "var/lib/kubelet/plugins"
 CDI = "var/run/cdi"
 _LEASES = "kube-node-lease"
+TOKEN_LIFE = 3607
+"""Seconds, as kubelet asks for by default."""
+TOKEN_RENEWAL = 0.8
+"""Part of its life after which kubelet replaces a token."""
+TOKEN_RETRY = 10.0
 
 
 class HollowNode:
@@ -221,27 +226,40 @@ class HollowNode:
 
     async def service_account_env(self, pod: BoundPod, pod_dir: Path) -> dict[str, str]:
         """Write the pod's token and CA as kubelet does and return the variables that point to the server."""
-        account = pod.spec.service_account_name or "default"
         if not any(self.programs.runs(container.get("command", [])) for container in pod.spec.containers):
             return {}
         folder = pod_dir / "serviceaccount"
         folder.mkdir(parents=True, exist_ok=True)
-        token = await self._request_token(pod, account)
         config = self.plane.credentials("unused")
-        for name, content in (
-            ("token", token.encode()),
-            ("ca.crt", config.ca or b""),
-            ("namespace", pod.metadata.namespace.encode()),
-        ):
-            path = folder / name
-            path.touch(mode=0o600)
-            path.write_bytes(content)
+        (folder / "ca.crt").write_bytes(config.ca or b"")
+        (folder / "namespace").write_text(pod.metadata.namespace)
+        await self._renew_token(pod, folder)
         host, _, port = self.plane.url.removeprefix("https://").partition(":")
         return {
             "KUBERNETES_SERVICE_HOST": host,
             "KUBERNETES_SERVICE_PORT": port,
             "INTERLACE_SERVICE_ACCOUNT_DIR": str(folder),
         }
+
+    async def keep_token(self, pod: BoundPod, pod_dir: Path) -> None:
+        """Renew the pod's token when most of its life is over, until cancelled."""
+        wait = TOKEN_LIFE * TOKEN_RENEWAL
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                await self._renew_token(pod, pod_dir / "serviceaccount")
+                wait = TOKEN_LIFE * TOKEN_RENEWAL
+            except KubeError as error:
+                _log.warning("token not renewed", pod=pod.metadata.name, error=str(error))
+                wait = TOKEN_RETRY
+
+    async def _renew_token(self, pod: BoundPod, folder: Path) -> None:
+        """Put a new token in place of the old one, in one step."""
+        token = await self._request_token(pod, pod.spec.service_account_name or "default")
+        new = folder / "token.new"
+        new.touch(mode=0o600)
+        new.write_text(token)
+        new.rename(folder / "token")
 
     async def _request_token(self, pod: BoundPod, account: str) -> str:
         """A token of ``account`` bound to ``pod`` (and so to this node), from the TokenRequest API."""
@@ -251,7 +269,7 @@ class HollowNode:
                 "apiVersion": "authentication.k8s.io/v1",
                 "kind": "TokenRequest",
                 "spec": {
-                    "expirationSeconds": 3607,
+                    "expirationSeconds": TOKEN_LIFE,
                     "boundObjectRef": {
                         "apiVersion": "v1",
                         "kind": "Pod",

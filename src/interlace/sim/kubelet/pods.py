@@ -3,14 +3,15 @@
 Up: claims prepared (all drivers), CDI edits resolved, containers started, probes, status.
 Down: containers stopped, claims unprepared, status reported, object deleted. A pod that
 vanished from the API (forced deletion) is stopped and unprepared all the same. Invariant:
-Unprepare is called exactly for what Prepare was tried for, after the containers have ended.
+Unprepare is called exactly for what Prepare was tried for, after the containers of all pods
+that share the claim have ended; what the API has to be told is told until it has answered.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import aiohttp
 
 from interlace.api.core import ObjectReference
 from interlace.api.resource import ResourceClaim
-from interlace.kube.errors import KubeError, NotFound
+from interlace.kube.errors import Conflict, KubeError, NotFound, ServerError, TooManyRequests, Unreachable
 from interlace.kube.log import get_logger
 from interlace.sim.kubelet.cdi import ContainerEdits, UnresolvableDeviceError, resolve
 from interlace.sim.kubelet.container import ContainerRecord, describe
@@ -115,6 +116,8 @@ class PodWorker:
                 if runs:
                     group.create_task(self._keep(record))
                     group.create_task(self._probe(record, spec))
+            if env:
+                group.create_task(self.node.keep_token(self.pod, pod_dir))
             await self._report("Running")
             self.node.on_pod(self, "running")
             await self._deleted.wait()
@@ -223,9 +226,16 @@ class PodWorker:
 
     # down
 
+    def uses(self, claim: Claim) -> bool:
+        """Whether Prepare was tried for ``claim``, and its Unprepare is still to come."""
+        return any(claim in claims for claims in self._claims.values())
+
     async def _down(self) -> None:
-        for driver, claims in self._claims.items():
-            while True:
+        others = [worker for worker in self.node.workers.values() if worker is not self]
+        for driver, held in self._claims.items():
+            # As kubelet: the last pod on the node unprepares what several share.
+            claims = [claim for claim in held if not any(other.uses(claim) for other in others)]
+            while claims:
                 try:
                     await self.node.plugins.unprepare(driver, claims, deadline=self.node.settings.prepare_deadline)
                     break
@@ -234,6 +244,7 @@ class PodWorker:
                         self.reference, reason="FailedUnprepareDynamicResources", message=str(error), warning=True
                     )
                     await asyncio.sleep(self.node.settings.unprepare_retry)
+        self._claims = {}
         self.records = []
         self.node.on_pod(self, "gone")
         if self._vanished:
@@ -242,14 +253,15 @@ class PodWorker:
             self._states[name] = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": _now()}}
             self._ready[name] = False
         await self._report("Succeeded")
-        with contextlib.suppress(NotFound):
-            await self.node.client.delete(
+        await self._insist(
+            lambda: self.node.client.delete(
                 BoundPod,
                 self.pod.metadata.name,
                 namespace=self.pod.metadata.namespace,
                 uid=self.pod.metadata.uid,
                 grace_period=0,
             )
+        )
 
     # status
 
@@ -267,7 +279,23 @@ class PodWorker:
     async def _report(self, phase: str, *, reason: str = "") -> None:
         """Write the status as it is when its turn comes: an older one must never land after a newer one."""
         async with self._reporting:
-            await self._write_status(phase, reason=reason)
+            await self._insist(lambda: self._write_status(phase, reason=reason))
+
+    async def _insist(self, tell: Callable[[], Awaitable[object]]) -> None:
+        """Tell the API server until it has answered, whatever that is."""
+        while True:
+            try:
+                await tell()
+            except (Unreachable, TooManyRequests, ServerError) as error:
+                _log.warning("not told, will try again", pod=self.pod.metadata.name, error=str(error))
+                await asyncio.sleep(self.node.settings.sync_backoff)
+            except (NotFound, Conflict):  # gone, and perhaps another one of that name is there
+                return
+            except KubeError as error:
+                _log.warning("the server refuses", pod=self.pod.metadata.name, error=str(error))
+                return
+            else:
+                return
 
     async def _write_status(self, phase: str, *, reason: str) -> None:
         ready = phase == "Running" and all(self._ready.get(c["name"], False) for c in self.pod.spec.containers)
@@ -300,18 +328,13 @@ class PodWorker:
         }
         if phase == "Running":
             status |= {"podIP": self.ip, "podIPs": [{"ip": self.ip}]}
-        try:
-            await self.node.client.merge_patch(
-                BoundPod,
-                self.pod.metadata.name,
-                {"metadata": {"uid": self.pod.metadata.uid}, "status": status},
-                namespace=self.pod.metadata.namespace,
-                subresource="status",
-            )
-        except NotFound:
-            pass
-        except KubeError as error:
-            _log.warning("pod status not written", pod=self.pod.metadata.name, error=str(error))
+        await self.node.client.merge_patch(
+            BoundPod,
+            self.pod.metadata.name,
+            {"metadata": {"uid": self.pod.metadata.uid}, "status": status},
+            namespace=self.pod.metadata.namespace,
+            subresource="status",
+        )
 
 
 def _now() -> str:
