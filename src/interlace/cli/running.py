@@ -14,6 +14,8 @@ from typing import Any
 
 from interlace.cli.exits import Code, Exit
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 def run(
     main: Coroutine[Any, Any, Code],
@@ -30,6 +32,9 @@ def run(
         code = asyncio.run(_guarded(main, on_signal))
     except Exception as error:  # noqa: BLE001  what has no explanation is raised as it is
         raise explain(error, failures=failures) from None
+    if code is Code.INTERRUPTED:
+        for number in _SIGNALS:  # an impatient user must not cut off the way out
+            signal.signal(number, signal.SIG_IGN)
     if code is not Code.GOOD:
         raise Exit(code)
 
@@ -71,7 +76,7 @@ async def _guarded(main: Coroutine[Any, Any, Code], on_signal: Callable[[], None
             task.cancel()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
     try:
         return await main

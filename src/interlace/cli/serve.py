@@ -39,8 +39,18 @@ def agent(ctx: click.Context) -> None:
     _become("interlace.node", ctx)
 
 
-@serve.command("imex-host", context_settings=_RAW)
+@serve.command("imex-host", context_settings=_RAW | {"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def imex_host(ctx: click.Context) -> None:
-    """Own the node's one ``nvidia-imex`` process."""
+    """Own the node's one nvidia-imex process.
+
+    \b
+    Flags, each with the variable that it wins over:
+      --imex-socket PATH            INTERLACE_IMEX_SOCKET   where the agent gives orders
+      --imex-run-dir PATH           INTERLACE_IMEX_RUN_DIR  config, state, own order
+      --container-driver-root PATH  DRIVER_ROOT_CTR_PATH    of the NVIDIA driver
+      --hosts-path PATH             HOSTS_PATH              hosts file that it writes
+      --pod-ip ADDRESS              POD_IP                  own address
+      --healthcheck-port PORT       HEALTHCHECK_PORT        0 any free one, -1 none
+    """  # noqa: D301  click wants the control character
     _become("interlace.imex", ctx)

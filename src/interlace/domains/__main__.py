@@ -14,7 +14,8 @@ from interlace.kube.program import run
 
 def start(argv: Sequence[str], env: Mapping[str, str]) -> Coroutine[Any, Any, None]:
     """The controller of the cluster that this Pod is in, or that the kubeconfig names."""
-    return serve(ControllerSettings.parse(argv, env), config=load(env=env))
+    settings = ControllerSettings.parse(argv, env)
+    return serve(settings, config=load(settings.kubeconfig, env=env))
 
 
 if __name__ == "__main__":

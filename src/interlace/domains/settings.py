@@ -6,6 +6,8 @@ import argparse
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -35,11 +37,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     lease_duration: float = 15
     lease_renew_deadline: float = 10
     lease_retry_period: float = 2
+    kubeconfig: Path | None = None
+    """None: what ``KUBECONFIG`` names, else the service account of the Pod."""
 
     @classmethod
     def parse(cls, argv: Sequence[str], env: Mapping[str, str]) -> ControllerSettings:
         """Flags win over environment. Bad input ends the program with status 2 and one sentence."""
-        parser = argparse.ArgumentParser(prog="interlace serve controller", description="Reconciles ComputeDomains.")
+        parser = _Parser(prog="interlace serve controller", description="Reconciles ComputeDomains.")
 
         def add(flag: str, variable: str, default: str, convert: type, text: str) -> None:
             parser.add_argument(f"--{flag}", default=env.get(variable) or default, type=convert, help=text)
@@ -61,6 +65,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
         add("leader-election-lease-duration", "LEADER_ELECTION_LEASE_DURATION", "15", int, "whole seconds")
         add("leader-election-renew-deadline", "LEADER_ELECTION_RENEW_DEADLINE", "10", float, "seconds")
         add("leader-election-retry-period", "LEADER_ELECTION_RETRY_PERIOD", "2", float, "seconds")
+        parser.add_argument("--kubeconfig", type=Path, help="instead of $KUBECONFIG or the service account of the Pod")
         given = parser.parse_args(argv)
         host, _, port = given.http_endpoint.rpartition(":")
         if not port.isdecimal() or int(port) > 65535:
@@ -86,4 +91,10 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
             lease_duration=given.leader_election_lease_duration,
             lease_renew_deadline=given.leader_election_renew_deadline,
             lease_retry_period=given.leader_election_retry_period,
+            kubeconfig=given.kubeconfig,
         )
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"interlace: {message}; `{self.prog} --help` lists the flags\n")

@@ -20,7 +20,7 @@ from interlace.node.settings import AgentSettings
 def start(argv: Sequence[str], env: Mapping[str, str]) -> Coroutine[Any, Any, None]:
     """The agent with the facts of this node's driver."""
     settings = AgentSettings.parse(argv, env)
-    return serve(settings, config=load(env=env), facts=NvmlFacts(settings.driver_root))
+    return serve(settings, config=load(settings.kubeconfig, env=env), facts=NvmlFacts(settings.driver_root))
 
 
 if __name__ == "__main__":

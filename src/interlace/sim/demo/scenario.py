@@ -111,7 +111,7 @@ class Scenario:
         self.result.last_channel_seconds = round(channels[-1], 3) if channels else None
         self.result.requests, self.result.components = self._cost(started, ended)
         self.stage.tell(
-            f"one IMEX domain around {self.replicas} nodes: first channel after {channels[0]:.2f} s, last after "
+            f"{self.replicas} nodes are in the domain: first channel after {channels[0]:.2f} s, last after "
             f"{channels[-1]:.2f} s, {self.result.requests.ours.total} requests by our components, "
             f"{self.result.requests.ours.conflict} conflicts"
         )

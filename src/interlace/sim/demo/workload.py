@@ -56,8 +56,8 @@ def load_workload(folder: Path, *, replicas: int, partition: int = 18) -> Worklo
     notes = []
     if replicas > partition and _drop_affinity(deployment["spec"]["template"]["spec"]):
         notes.append(
-            f"{replicas} nodes are several NVLink partitions, so podAffinity on {_TOPOLOGY} is left out and one domain "
-            "spans them"
+            f"{replicas} nodes are several NVLink partitions, so podAffinity on {_TOPOLOGY} is left out; one "
+            "ComputeDomain spans them"
         )
     return Workload(domain, deployment, _gpus(deployment["spec"]["template"]["spec"]), tuple(notes))
 
