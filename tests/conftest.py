@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,17 @@ __all__ = ["embedded_plane", "plane", "real_plane"]
 def pytest_configure() -> None:
     """Before Python 3.12 asking for the loop makes one; pytest-asyncio asks, and would never close it."""
     asyncio.set_event_loop(None)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A program under test sets up logging for its process; the next test must not inherit that."""
+    loggers = [logging.getLogger(), logging.getLogger("interlace")]
+    before = [(logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.handlers = handlers
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
