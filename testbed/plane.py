@@ -40,7 +40,7 @@ ATTEMPTS = 3
 class ControlPlane:
     """Async context manager around one control plane with its state in ``state_dir``.
 
-    A ``daemon`` plane is left running on exit; the next ``ControlPlane.find`` of the folder takes it up.
+    A ``daemon`` plane is left running when all went well; its pid files in the folder say what runs.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class ControlPlane:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._daemon:
+        if self._daemon and error is None:
             for running in self._processes.values():
                 running.release()
             await self._let_go()

@@ -122,6 +122,7 @@ async def launch(name: str, command: Sequence[str], *, state: Path, daemon: bool
     """Start ``command`` with output in ``state/NAME.log`` and its identity in ``state/NAME.pid``.
 
     It inherits the file descriptors ``keep`` and nothing else, and dies with us unless it is a ``daemon``.
+    Cancelled, it leaves nothing running.
     """
     pidfile = state / f"{name}.pid"
     with (state / f"{name}.log").open("ab") as log:
@@ -140,6 +141,11 @@ async def launch(name: str, command: Sequence[str], *, state: Path, daemon: bool
         return Process(name=name, identity=identity, pidfd=pidfd, pidfile=pidfile, child=child)
     try:
         await _readable(pidfd)
+    except asyncio.CancelledError:
+        child.wait()  # until the daemon's pid file stands
+        if (started := find(name, state=state)) is not None:
+            await started.stop(grace=0)
+        raise
     finally:
         os.close(pidfd)
         failed = child.wait() != 0

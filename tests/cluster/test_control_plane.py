@@ -202,3 +202,14 @@ async def test_a_named_cluster_outlives_its_command_and_is_cleared_after_a_kille
     assert processes_in(tmp_path / "one") == []
     assert not (tmp_path / "one").exists()
     assert clusters.status(tmp_path) == []
+
+
+async def test_a_cluster_whose_start_fails_at_the_end_does_not_run(tmp_path: Path) -> None:
+    programs = await build.built(cache_root())
+    nobody = clusters.User(name="x" * 300)  # more than a file name may have
+    with pytest.raises(OSError, match="File name too long"):
+        await clusters.up(tmp_path, "a", programs=programs, settings=BARE, users=[nobody])
+    (standing,) = clusters.status(tmp_path)
+    assert standing.state == "stale"
+    assert not any(component.pid for component in standing.components)
+    assert not list((tmp_path / "a").glob("*.pid"))

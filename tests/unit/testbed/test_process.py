@@ -132,6 +132,13 @@ async def test_a_daemon_outlives_its_starter_and_is_found_again(tmp_path: Path) 
     await eventually(lambda: Identity.of(again.identity.pid) is None, within=5)
 
 
+async def test_a_daemon_whose_start_is_cancelled_does_not_run(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await process.launch("sleep", SLEEP, state=tmp_path, daemon=True)
+    assert process.find("sleep", state=tmp_path) is None
+
+
 async def test_a_daemon_that_cannot_start_is_named(tmp_path: Path) -> None:
     with pytest.raises(BedError, match=r"etcd ended at once; its last words are in .*etcd\.log"):
         await process.launch("etcd", ["/nonexistent/etcd"], state=tmp_path, daemon=True)
