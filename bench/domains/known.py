@@ -119,6 +119,10 @@ class _Running:
     async def calm(self) -> None:
         """Its programs do nothing periodically that could fill a machine."""
 
+    async def imex_starts(self) -> list[float]:
+        """It does not say."""
+        return []
+
     def processes(self) -> dict[str, list[int]]:
         daemons = [box.pid for box in self._daemons.boxes.values()]
         return {"controller": self.controller, "plugin": self.plugins, "daemon": daemons}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+
+import aiohttp
 
 from bench.domains.launch import SEPARATE, Launcher
 from bench.domains.natives import compile_nvml
 from bench.domains.series import Series
 from bench.domains.usage import read_usage
 from bench.domains.world import World
+from interlace.manifests import HTTP_PORT
 from interlace.sim import audit
 from interlace.sim.cluster import NAMESPACE, Cluster, ClusterSettings, run_cluster
 from interlace.sim.kubelet.process import find_processes
@@ -28,6 +32,7 @@ SYNC_BACKOFF = 0.05
 
 NVML_PERIOD = 30.0
 """Seconds between two readings of an agent."""
+_METRICS_LIMIT = 5.0
 _LOOK = 0.2
 _QUIET = 3.0
 """Longer than the gaps within a round."""
@@ -58,6 +63,19 @@ class _Running:
                     quiet = quiet + _LOOK if now == last else 0.0
                     last = now
 
+    async def imex_starts(self) -> list[float]:
+        """From the metrics of the imex-hosts."""
+        limit = aiohttp.ClientTimeout(total=_METRICS_LIMIT)
+        async with aiohttp.ClientSession(timeout=limit, raise_for_status=True) as session:
+
+            async def read(address: str) -> float:
+                async with session.get(f"http://{address}:{HTTP_PORT}/metrics") as answer:
+                    return parse_start(await answer.text())
+
+            async with asyncio.TaskGroup() as group:
+                reads = [group.create_task(read(pod.status.pod_ip)) for pod in self.cluster.our_pods("imex-host")]
+        return sorted(seconds for task in reads if (seconds := task.result()) > 0)
+
     def _helpers(self) -> float:
         agents = {"agent": self.processes()["agent"]}
         return sum(sample.helpers for sample in read_usage(agents)["agent"].values())
@@ -71,6 +89,12 @@ class _Running:
             for component in sorted(SEPARATE)
         }
         return found | {IMEX: find_processes(self.cluster.folder, program="interlace-simulated/daemon")}
+
+
+def parse_start(metrics: str) -> float:
+    """Seconds from the start of ``nvidia-imex`` to READY, from an imex-host's metrics; 0 if it never was."""
+    found = re.search(r"^interlace_imex_start_seconds(?:\{\})? (\S+)$", metrics, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 class Interlace:

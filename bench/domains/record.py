@@ -139,6 +139,8 @@ class Run(msgspec.Struct, kw_only=True):
     left_behind: list[str] = []
     seconds: Seconds
     pods: list[PodTimes]
+    imex_starts: list[float] = []
+    """Seconds from the start of each node's IMEX process to READY, as the driver says; empty where it does not."""
     steps: dict[str, float] = {}
     """When requests of the driver's own reached the server, seconds after creation (teardown: after deletion)."""
     requests: dict[str, dict[str, Requests]]

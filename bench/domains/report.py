@@ -53,9 +53,10 @@ def budgets(sizes: Sizes) -> str:
     rows = []
     for nodes, runs in sizes.items():
         for budget in BUDGETS:
-            limit = budget.limit(runs[0])
-            if limit is None:
+            limits = Figure.of(budget.limit(run) for run in runs)
+            if not limits:
                 continue
+            limit = limits.median
             figure = Figure.of(budget.measure(run, COMPONENTS[run.driver]) for run in runs)
             shown = f"{limit:.{budget.digits}f}"
             rows.append([nodes, budget.what, figure.text(budget.digits), shown, verdict(figure, limit)])
@@ -100,21 +101,21 @@ def times(sizes: Sizes) -> str:
                 nodes,
                 runs[0].cliques,
                 pods.text(2),
-                *(
-                    Figure.of(getattr(one, field) for one in seconds).text(2)
-                    for field in (
-                        "all_bound",
-                        "all_prepared",
-                        "all_ready",
-                        "domain_ready",
-                        "domain_gone",
-                        "nothing_left",
-                    )
-                ),
+                Figure.of(start for run in runs for start in run.imex_starts).text(2),
+                *(Figure.of(getattr(one, field) for one in seconds).text(2) for field in _ENDS),
                 sum(not run.good for run in runs),
             ]
         )
-    head = ["nodes", "cliques", "channel of a pod", "all bound", "all channels", "all pods Ready", "status Ready"]
+    head = [
+        "nodes",
+        "cliques",
+        "channel of a pod",
+        "start of IMEX",
+        "all bound",
+        "all channels",
+        "all pods Ready",
+        "status Ready",
+    ]
     return table([*head, "domain gone", "nothing left", "failed runs"], rows)
 
 

@@ -93,6 +93,7 @@ class Scenario:
         rest = self._read()
         await asyncio.sleep(series.steady)
         rested, memory = self._read(), self._memory()
+        starts = await self._world.imex_starts()
         bytes_2, deletion = await self._plane.watch_bytes(), self._read()
         await self._delete(name)
         await self._until("the domain's end", lambda: "gone" in self._marks.domain)
@@ -136,6 +137,7 @@ class Scenario:
                 nothing_left=round(cleared.time - deletion.time, 3),
             ),
             pods=self._marks.pod_times(since=start.time),
+            imex_starts=[round(seconds, 3) for seconds in starts],
             steps=self._steps(phases, "formation") | self._steps(phases, "teardown"),
             requests=counts,
             requests_detail=details,

@@ -28,6 +28,10 @@ class World(Protocol):
         """Wait until what the driver does periodically is done for now and not due soon."""
         ...
 
+    async def imex_starts(self) -> list[float]:
+        """Seconds that the last start of each node's IMEX took until READY; empty if the driver does not say."""
+        ...
+
     def processes(self) -> Mapping[str, list[int]]:
         """Process ids of the driver's programs, by kind, now."""
         ...

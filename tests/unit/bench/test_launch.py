@@ -11,6 +11,7 @@ from bench.domains.daemons import DaemonPods
 from bench.domains.known import MissingProgramsError, cluster_objects, component, plugin_env
 from bench.domains.launch import localize_env
 from bench.domains.natives import fabric_env
+from bench.domains.ours import parse_start
 from interlace.api.meta import ObjectMeta
 from interlace.imex.host import HostSettings
 from interlace.manifests import manifests
@@ -118,3 +119,9 @@ def test_only_the_known_drivers_own_program_is_looked_up_in_its_folder(tmp_path:
     assert daemons.localize(["daemon", "run"]) == [str(tmp_path / "p/daemon"), "run"]
     assert daemons.localize(["sh", "-c", "daemon"]) == ["sh", "-c", "daemon"]
     assert daemons.environment({"PATH": "/bin", "A": "1"})["IMEX_FAKE_DELAY_MS"] == "50"
+
+
+def test_the_start_of_imex_is_read_from_an_imex_hosts_metrics() -> None:
+    text = "# HELP interlace_imex_start_seconds x\n# TYPE y gauge\ninterlace_imex_start_seconds 0.125\nother 1\n"
+    assert parse_start(text) == 0.125
+    assert not parse_start("other 1\n")
