@@ -9,7 +9,7 @@ from click.shell_completion import get_completion_class
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script for SHELL; add it with ``source <(interlace completion bash)``."""
+    """Print the completion script for SHELL; `source <(interlace completion bash)` uses it."""
     from interlace.cli.main import main
 
     found = get_completion_class(shell)

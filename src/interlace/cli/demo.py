@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import resource
 import shlex
 import sys
 import time
@@ -109,6 +110,7 @@ def demo(
             answer()
         return code
 
+    _allow_files()
     run(main(), on_signal=show.interrupted)
 
 
@@ -147,6 +149,12 @@ def _require(server: str) -> None:
             asyncio.run(build.built(cache_root()))
         except BedError as error:
             raise Exit(Code.REFUSED, str(error)) from None
+
+
+def _allow_files() -> None:
+    """Every simulated node holds sockets and files of its own; the usual soft limit is too low for many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _play(workload: Workload, result: Result, *, show: Show, keep: bool, answer: Callable[[], None]) -> Code:

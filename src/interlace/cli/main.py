@@ -33,11 +33,11 @@ class Verbs(click.Group):
         """Names in the order of the table."""
         return list(self.table)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the verb's module."""
         entry = self.table.get(cmd_name)
         if entry is None:
-            return None
+            return super().get_command(ctx, cmd_name)
         module, _, attribute = entry[0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command

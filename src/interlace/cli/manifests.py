@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import click
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+
+
+def _checked(
+    pattern: re.Pattern[str], wanted: str
+) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    def check(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+        if value is not None and not pattern.match(value):
+            raise click.BadParameter(f"{value!r} is not {wanted}")
+        return value
+
+    return check
 
 
 @click.command("manifests")
-@click.option("--namespace", default="interlace-system", show_default=True, help="Where the components run.")
-@click.option("--image", help="Container image of all components.")
-@click.option("--replicas", default=2, show_default=True, type=click.IntRange(1, 5), help="Of the controller.")
-@click.option("--driver-root", default="/", show_default=True, help="Where the NVIDIA driver is on the nodes.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (a List) instead of YAML.")
+@click.option(
+    "--namespace",
+    default="interlace-system",
+    show_default=True,
+    callback=_checked(_NAME, "the name of a namespace (lower-case letters, digits and inner '-')"),
+    help="Where the components run.",
+)
+@click.option(
+    "--image",
+    callback=_checked(re.compile(r"[!-~]+\Z"), "the name of an image"),
+    help="Container image of all components.",
+)
+@click.option(
+    "--replicas",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 5),
+    metavar="COUNT",
+    help="Of the controller, 1 to 5.",
+)
+@click.option(
+    "--driver-root",
+    default="/",
+    show_default=True,
+    callback=_checked(re.compile(r"/.*\Z"), "an absolute path"),
+    help="Where the NVIDIA driver is on the nodes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (a List) instead of YAML.")
 def print_manifests(*, namespace: str, image: str | None, replicas: int, driver_root: str, as_json: bool) -> None:
-    """Print what installs Interlace: ``interlace manifests | kubectl apply --server-side -f -``."""
+    """Print what installs Interlace, for `kubectl apply --server-side -f -`."""
     import msgspec
 
     from interlace.manifests import IMAGE, manifests, render

@@ -25,7 +25,7 @@ def run(
 ) -> None:
     """Run ``main`` until it ends. Raises Exit unless the answer is good.
 
-    ConfigError and ValueError are REFUSED, other KubeErrors, OSError, TimeoutError and ``failures`` FAILED; a
+    ConfigError and ValueError are REFUSED, other KubeErrors, OSError and ``failures`` FAILED; a
     signal ends with INTERRUPTED once ``main`` has cleaned up, after ``on_signal`` was called.
     """
     try:
@@ -52,16 +52,16 @@ def explain(error: Exception, *, failures: tuple[type[Exception], ...] = ()) -> 
         return cause
     if isinstance(cause, ConfigError | ValueError):
         return Exit(Code.REFUSED, str(cause))
-    if isinstance(cause, OSError):
-        return Exit(Code.FAILED, describe(cause))
-    if isinstance(cause, (KubeError, TimeoutError, *failures)):
-        return Exit(Code.FAILED, str(cause) or "it took too long")
+    if isinstance(cause, OSError):  # TimeoutError is one
+        return Exit(Code.FAILED, _describe(cause))
+    if isinstance(cause, (KubeError, *failures)):
+        return Exit(Code.FAILED, str(cause))
     return error
 
 
-def describe(error: OSError) -> str:
-    """An OSError as a sentence that names the file, without its number."""
-    cause = error.strerror or str(error) or type(error).__name__
+def _describe(error: OSError) -> str:
+    """A sentence that names the file, without the number of the error."""
+    cause = error.strerror or str(error) or ("it took too long" if isinstance(error, TimeoutError) else "it failed")
     return f"{os.fsdecode(error.filename)}: {cause}" if isinstance(error.filename, str | bytes) else cause
 
 

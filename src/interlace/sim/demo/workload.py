@@ -45,8 +45,9 @@ def load_workload(folder: Path, *, replicas: int, partition: int = 18) -> Worklo
     found: dict[str, list[tuple[Path, _Object]]] = {"ComputeDomain": [], "Deployment": []}
     for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
         for document in _documents(path):
-            if isinstance(document, dict) and document.get("kind") in found:
-                found[document["kind"]].append((path, document))
+            kind = document.get("kind") if isinstance(document, dict) else None
+            if isinstance(kind, str) and kind in found:
+                found[kind].append((path, document))
     for kind, documents in found.items():
         if len(documents) != 1:
             raise ValueError(f"{folder} holds {len(documents)} manifests of kind {kind}, one is needed")
