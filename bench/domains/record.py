@@ -119,6 +119,8 @@ class Machine(msgspec.Struct, kw_only=True):
     nice: int
     load_before: float
     """Load average of the last minute when the run began."""
+    loop_ms: float = 0.0
+    """CPU time of a fixed loop in Python, the best of five: how fast a core was."""
 
 
 class Run(msgspec.Struct, kw_only=True):
