@@ -41,41 +41,37 @@ def table(found: list[ComputeDomain], *, everywhere: bool) -> Table:
 
 def page(picture: Picture) -> Group:
     """``show``: nodes by clique, what waits, conditions, events."""
-    parts = [*_headline(picture), *_members(picture)]
-    waiting = [(chain, chain.waits_for) for chain in picture.chains if chain.waits_for]
-    if waiting:
-        grid = columns("WAITING POD", "FOR", "BECAUSE")
-        for chain, link in waiting:
-            grid.add_row(chain.pod, _thing(chain, link), link.detail)
-        parts += [grid, Text()]
-    return Group(*parts, *_closing(picture))
+    waiting = columns("WAITING POD", "FOR", "BECAUSE")
+    for chain in picture.chains:
+        if link := chain.waits_for:
+            waiting.add_row(chain.pod, _thing(chain, link), link.detail)
+    return _sections(_headline(picture), *_members(picture), waiting, *_closing(picture))
 
 
 def explanation(picture: Picture) -> Group:
     """``explain``: the chain of each Pod that waits, link by link; a line for each that has its channel."""
-    parts = _headline(picture)
-    if not picture.chains:
-        parts += [Text("No Pod uses the domain's claim template."), Text()]
+    chains: list[RenderableType] = []
+    through = columns("POD", "NODE", "NODE MAP", "CHANNEL", "PEERS")
     for chain in picture.chains:
-        link = chain.waits_for
-        if link is None:
-            continue
-        parts.append(Text.assemble((chain.pod, "bold"), " waits for ", _thing(chain, link)))
-        parts += [_link(item) for item in chain.links]
-        parts.append(Text())
-    through = [chain for chain in picture.chains if chain.waits_for is None]
-    if through:
-        grid = columns("POD", "NODE", "NODE MAP", "CHANNEL", "PEERS")
-        for chain in through:
-            grid.add_row(
-                chain.pod, chain.node, *(_cell(chain.link(step)) for step in (Step.MAP, Step.CHANNEL, Step.PEERS))
-            )
-        parts += [grid, Text()]
-    return Group(*parts, *_closing(picture))
+        if link := chain.waits_for:
+            title = Text.assemble((chain.pod, "bold"), " waits for ", _thing(chain, link))
+            chains.append(Group(title, *(_link(item) for item in chain.links)))
+        else:
+            cells = (_cell(chain.link(step)) for step in (Step.MAP, Step.CHANNEL, Step.PEERS))
+            through.add_row(chain.pod, chain.node, *cells)
+    if not picture.chains:
+        chains.append(Text("No Pod uses the domain's claim template."))
+    return _sections(_headline(picture), *chains, through, *_closing(picture))
 
 
-def _headline(picture: Picture) -> list[RenderableType]:
-    return [Text(line(picture.domain), "bold"), Text()]
+def _sections(*parts: RenderableType) -> Group:
+    """With an empty line between them; tables without rows are left out."""
+    kept = [part for part in parts if not isinstance(part, Table) or part.row_count]
+    return Group(*[item for part in kept for item in (Text(), part)][1:])
+
+
+def _headline(picture: Picture) -> Text:
+    return Text(line(picture.domain), "bold")
 
 
 def _members(picture: Picture) -> list[RenderableType]:
@@ -83,7 +79,6 @@ def _members(picture: Picture) -> list[RenderableType]:
     nodes = picture.domain.status.nodes if picture.domain.status else []
     pods = {chain.node: chain for chain in picture.chains if chain.node}
     for clique in dict.fromkeys(node.clique_id for node in nodes):
-        parts.append(Text(f"NVLink clique {clique}" if clique else "Nodes without a fabric"))
         grid = columns("", "NODE", "INDEX", "ADDRESS", "STATUS", "POD", "CHANNEL")
         for node in nodes:
             if node.clique_id == clique:
@@ -97,33 +92,25 @@ def _members(picture: Picture) -> list[RenderableType]:
                     chain.pod if chain else "-",
                     _cell(chain.link(Step.CHANNEL) if chain else None),
                 )
-        parts += [grid, Text()]
+        parts.append(Group(Text(f"NVLink clique {clique}" if clique else "Nodes without a fabric"), grid))
     return parts
 
 
 def _closing(picture: Picture) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    status = picture.domain.status
-    if status and status.conditions:
-        grid = columns("CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE")
-        for condition in status.conditions:
-            since = age(condition.last_transition_time)
-            grid.add_row(condition.type, _tint(condition.status), since, condition.reason, condition.message)
-        parts += [grid, Text()]
-    if picture.events:
-        grid = columns("EVENT", "LAST", "MESSAGE")
-        for event in picture.events:
-            grid.add_row(event.reason, age(event.last_timestamp), event.message)
-        parts += [grid, Text()]
-    if picture.unhealthy and any(chain.waits_for for chain in picture.chains):
-        grid = columns("UNHEALTHY NODE", "REASON")
+    conditions = columns("CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE")
+    for condition in picture.domain.status.conditions if picture.domain.status else ():
+        since = age(condition.last_transition_time)
+        conditions.add_row(condition.type, _tint(condition.status), since, condition.reason, condition.message)
+    events = columns("EVENT", "LAST", "MESSAGE")
+    for event in picture.events:
+        events.add_row(event.reason, age(event.last_timestamp), event.message)
+    unhealthy = columns("UNHEALTHY NODE", "REASON")
+    if any(chain.waits_for for chain in picture.chains):
         for node, reason in sorted(picture.unhealthy.items()):
-            grid.add_row(node, reason)
-        parts += [grid, Text()]
+            unhealthy.add_row(node, reason)
+    parts: list[RenderableType] = [conditions, events, unhealthy]
     if picture.unreadable:
         parts.append(Text(f"You may not read {', '.join(picture.unreadable)}; what they would tell is missing.", "dim"))
-    elif parts:
-        parts.pop()
     return parts
 
 

@@ -172,7 +172,10 @@ async def run_cluster(
 
 def _roomy_folder() -> Path:
     """The user's folder for temporary files, or /tmp where its path is too long for the sockets below it."""
-    chosen = Path(tempfile.gettempdir())
+    try:
+        chosen = Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise OSError(f"{error.strerror}; set TMPDIR to a folder that may be written") from None
     return chosen if len(os.fsencode(chosen)) <= _LONGEST_FOLDER else Path("/tmp")  # noqa: S108  mkdtemp makes it ours
 
 
