@@ -33,7 +33,7 @@ def test_a_user_name_tells_the_component(user: str, expected: str) -> None:
     assert component(user, namespace="interlace-system") == expected
 
 
-def test_a_refused_write_is_a_write_and_a_conflict() -> None:
+def test_a_write_refused_with_409_is_a_write_and_a_conflict() -> None:
     table = count(
         [
             _record(verb="update", code=409, reason="Conflict"),
@@ -46,7 +46,7 @@ def test_a_refused_write_is_a_write_and_a_conflict() -> None:
         since=0,
         until=10,
     )
-    assert total(table, ["agent"]) == {"get": 1, "list": 0, "watch": 1, "write": 3, "conflict": 1}
+    assert total(table, ["agent"]) == {"get": 1, "list": 0, "watch": 1, "write": 3, "conflict": 2}
 
 
 def test_leases_and_what_lies_outside_the_time_are_not_counted() -> None:
