@@ -21,6 +21,9 @@ from interlace.kube.untyped import untyped
 from interlace.sim.demo.result import Result
 from interlace.sim.demo.scenario import Scenario, play
 from interlace.sim.demo.workload import load_workload
+from interlace.sim.kubelet import pods
+from interlace.sim.kubelet.cdi import ContainerEdits
+from interlace.sim.observing import NotReachedError
 from testbed.plane import ControlPlane
 from tests.cluster.conftest import run
 
@@ -194,6 +197,15 @@ async def test_everything_that_is_left_behind_is_named() -> None:
         kinds = sorted(entry.partition(" ")[0] for entry in result.left_behind)
         assert kinds == ["CDI", "ConfigMap", "process", "socket"]
         assert all("planted" in entry for entry in result.left_behind)
+
+
+async def test_pods_without_a_channel_in_their_containers_are_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods, "resolve", lambda _ids, *, root: ContainerEdits())  # a runtime that ignores CDI
+    async with run("embedded", nodes=2) as cluster:
+        result = Result(server="embedded", nodes=2)
+        scenario = Scenario(cluster, load_workload(example(), replicas=2), stage=Silent(), result=result)
+        with pytest.raises(NotReachedError, match="a channel in every pod did not happen within 3 s"):
+            await scenario.form(within=3)
 
 
 @pytest.mark.parametrize("documents", [0, 2])
