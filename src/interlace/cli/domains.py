@@ -180,7 +180,7 @@ async def watch(reader: Reader, *, name: str, as_json: bool) -> Code:
 @_common
 @_reading
 async def wait(reader: Reader, *, name: str, timeout: float, nodes: int | None, as_json: bool) -> Code:
-    """Wait until the domain is Ready.
+    """Wait until the domain is Ready; what it waits for goes to stderr.
 
     A domain that does not exist yet is waited for too; one without nodes is Ready, so give --nodes for a job that
     is only starting. Exit 0 when it is Ready, 1 when it is deleted, 4 when the time is over.
@@ -195,10 +195,12 @@ async def wait(reader: Reader, *, name: str, timeout: float, nodes: int | None, 
             async for domain in states:
                 if domain is None:
                     raise Exit(Code.BAD, f"ComputeDomain {path} was deleted while it was waited for")
-                seen = domain
                 if json.is_ready(domain) and (nodes is None or json.nodes_ready(domain) >= nodes):
                     click.echo(json.encode(json.summary(domain)) if as_json else view.line(domain))
                     break
+                if seen is None or view.line(domain) != view.line(seen):
+                    _tell(view.line(domain))
+                seen = domain
     except TimeoutError:
         if seen is None:
             raise Exit(Code.FAILED, f"ComputeDomain {path} did not appear within {timeout:g} s") from None
