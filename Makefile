@@ -41,6 +41,7 @@ check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m tools.modules --check
+	@$(BIN)/python -m tools.cli_reference --check
 	@$(BIN)/python -m tools.check_docs
 	@$(BIN)/python -m tools.check_lock
 

@@ -22,6 +22,7 @@ class Code(IntEnum):
     FAILED = 4
     """Failed while doing: server unreachable, time-out."""
     INTERRUPTED = 130
+    """Interrupted, after cleaning up."""
 
 
 class Exit(Exception):

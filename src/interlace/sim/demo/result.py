@@ -24,13 +24,16 @@ class Cost(msgspec.Struct, kw_only=True):
     """Requests by who made them."""
 
     ours: Requests = msgspec.field(default_factory=Requests)
+    """By the components of Interlace."""
     platform: Requests = msgspec.field(default_factory=Requests)
+    """By scheduler, controllers and kubelets."""
 
 
 class Teardown(msgspec.Struct, kw_only=True):
     """The cost of deletion."""
 
     seconds: float | None = None
+    """Until Pods, claims and domain were gone."""
     requests: Cost = msgspec.field(default_factory=Cost)
 
 
@@ -38,17 +41,28 @@ class Result(msgspec.Struct, kw_only=True):
     """The JSON document of ``interlace demo --json``. Times in seconds; null where it was not reached."""
 
     server: str
+    """``embedded`` (simulated) or ``real``."""
     server_version: str = ""
+    """As the API server reports it."""
     nodes: int
+    """Simulated GPU nodes."""
     pods_ready: int = 0
+    """Pods of the job that were Ready when the domain's status first showed every node as Ready."""
     domain_status: str = "NotReady"
+    """``status.status`` of the domain then."""
     formation_seconds: float | None = None
+    """From just before the creation of domain and job until then."""
     first_channel_seconds: float | None = None
+    """From the same start until the first channel was prepared."""
     last_channel_seconds: float | None = None
+    """Until the last one was."""
     heal_seconds: float | None = None
+    """From the power cut of a node until the domain was whole again."""
     requests: Cost = msgspec.field(default_factory=Cost)
+    """Of the formation."""
     teardown: Teardown = msgspec.field(default_factory=Teardown)
     left_behind: list[str] = []
+    """What is there after the end and was not there before the start."""
     components: dict[str, Requests] = {}
     """Requests of the formation by component."""
     simulated: list[str] = []
