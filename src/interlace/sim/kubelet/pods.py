@@ -49,6 +49,9 @@ class PodWorker:
         self._deleted = asyncio.Event()
         self._vanished = False
         self._reporting = asyncio.Lock()
+        self._told_ready = False
+        self._told_version = 0
+        self._overruled = asyncio.Event()
         self._restarts: dict[str, int] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._ready: dict[str, bool] = {}
@@ -58,6 +61,8 @@ class PodWorker:
         """A newer object of the same pod."""
         if pod.metadata.annotations != self.pod.metadata.annotations or pod.spec != self.pod.spec:
             self._changed.set()
+        if _shows_ready(pod) != self._told_ready:
+            self._overruled.set()
         self.pod = pod
         if pod.metadata.deletion_timestamp:
             self._deleted.set()
@@ -119,6 +124,7 @@ class PodWorker:
             if env:
                 group.create_task(self.node.keep_token(self.pod, pod_dir))
             await self._report("Running")
+            group.create_task(self._correct())
             self.node.on_pod(self, "running")
             await self._deleted.wait()
 
@@ -281,6 +287,19 @@ class PodWorker:
         async with self._reporting:
             await self._insist(lambda: self._write_status(phase, reason=reason))
 
+    async def _correct(self) -> None:
+        """As kubelet: say again how it is when the API shows something else.
+
+        The node life cycle makes Pods of a node unready whose Lease was late, and leaves it to kubelet to undo that.
+        """
+        while True:
+            await self._overruled.wait()
+            self._overruled.clear()
+            async with self._reporting:  # what is being told is not shown yet
+                older = int(self.pod.metadata.resource_version or 0) <= self._told_version
+            if not older and _shows_ready(self.pod) != self._told_ready:
+                await self._report("Running")
+
     async def _insist(self, tell: Callable[[], Awaitable[object]]) -> None:
         """Tell the API server until it has answered, whatever that is."""
         while True:
@@ -299,6 +318,7 @@ class PodWorker:
 
     async def _write_status(self, phase: str, *, reason: str) -> None:
         ready = phase == "Running" and all(self._ready.get(c["name"], False) for c in self.pod.spec.containers)
+        self._told_ready = ready
         waiting = {"waiting": {"reason": reason or "ContainerCreating"}}
         status: dict[str, Any] = {
             "phase": phase,
@@ -328,13 +348,18 @@ class PodWorker:
         }
         if phase == "Running":
             status |= {"podIP": self.ip, "podIPs": [{"ip": self.ip}]}
-        await self.node.client.merge_patch(
+        written = await self.node.client.merge_patch(
             BoundPod,
             self.pod.metadata.name,
             {"metadata": {"uid": self.pod.metadata.uid}, "status": status},
             namespace=self.pod.metadata.namespace,
             subresource="status",
         )
+        self._told_version = int(written.metadata.resource_version or 0)
+
+
+def _shows_ready(pod: BoundPod) -> bool:
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
 def _now() -> str:

@@ -88,6 +88,24 @@ async def test_a_status_that_could_not_be_written_is_written_later(tmp_path: Pat
         assert not server.refusals
 
 
+def shows_ready(server: Server, name: str) -> bool:
+    conditions = server.objects[PODS, "default", name]["status"].get("conditions", [])
+    return {"Ready": "True"}.items() <= {each["type"]: each["status"] for each in conditions}.items()
+
+
+async def test_a_pod_that_others_call_unready_is_called_ready_again(tmp_path: Path) -> None:
+    async with a_node(tmp_path) as (server, _):
+        bind(server, "p")
+        await eventually(lambda: shows_ready(server, "p"), within=60)
+        pod = server.objects[PODS, "default", "p"]
+        unready = {"conditions": [{"type": "Ready", "status": "False"}]}
+        server.put(PODS, "p", spec=pod["spec"], status=pod["status"] | unready)
+        assert not shows_ready(server, "p")
+        await eventually(lambda: shows_ready(server, "p"), within=60, what="the kubelet's word")
+        writes = [asked for asked in server.asked if asked.path.endswith("/pods/p/status")]
+        assert len(writes) == 3, "Pending, Running, and once again"
+
+
 async def test_a_pod_whose_deletion_could_not_be_told_is_deleted_later(tmp_path: Path) -> None:
     async with a_node(tmp_path) as (server, _):
         bind(server, "p")
