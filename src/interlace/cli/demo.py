@@ -105,7 +105,10 @@ def demo(
 
     async def main() -> Code:
         with show:
-            code = await _play(workload, result, show=show, keep=keep, answer=answer)
+            async with asyncio.TaskGroup() as group:
+                painter = group.create_task(show.paint())
+                code = await _play(workload, result, show=show, keep=keep, answer=answer)
+                painter.cancel()
         if code is not Code.GOOD or not keep:
             answer()
         return code
@@ -169,7 +172,11 @@ async def _play(workload: Workload, result: Result, *, show: Show, keep: bool, a
     show.tell(f"simulated: {', '.join(result.simulated)}; the rest is what runs in a cluster")
     for note in workload.notes:
         show.tell(note)
-    settings = ClusterSettings(server="real" if result.server == "real" else "embedded", nodes=result.nodes)
+    settings = ClusterSettings(
+        server="real" if result.server == "real" else "embedded",
+        nodes=result.nodes,
+        node_grace=max(4.0, result.nodes / 6),  # one computer renews the Leases of all nodes
+    )
     try:
         async with run_cluster(settings, tell=show.tell, show=show.watch) as cluster:
             result.server_version = cluster.plane.version
@@ -178,6 +185,8 @@ async def _play(workload: Workload, result: Result, *, show: Show, keep: bool, a
             scenario = Scenario(cluster, workload, stage=show, result=result)
             show.follow(scenario)
             await play(scenario, keep=keep)
+            if result.good:
+                show.done()
             if keep and not result.problems:
                 answer()
                 await _stay(cluster, show=show)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from interlace.sim.demo.scenario import Scenario
 
 START = "Start"
+_FRAME = 0.125
+"""Seconds between two pictures."""
 _WIDEST = 120
 _BESIDE = 10
 """Lines of a terminal that the trays leave to the frame, the line on the domain, and the last messages."""
@@ -53,7 +55,8 @@ class Show:
     def __enter__(self) -> Self:
         if self.console.is_terminal:
             self._screen.enter_context(_quiet_keys())
-            self._live = Live(get_renderable=self._picture, console=self.console, refresh_per_second=8)
+            # Not from a thread, as is usual: the picture reads what the event loop changes.
+            self._live = Live(get_renderable=self._picture, console=self.console, auto_refresh=False)
             self._screen.enter_context(self._live)
         return self
 
@@ -61,6 +64,12 @@ class Show:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.freeze()
+
+    async def paint(self) -> None:
+        """Keep the picture up to date until cancelled."""
+        while self._live is not None:
+            self._live.refresh()
+            await asyncio.sleep(_FRAME)
 
     def freeze(self) -> None:
         """Leave the last picture as it is; from now on only lines."""
@@ -78,6 +87,10 @@ class Show:
     def tell(self, line: str) -> None:
         """One step."""
         self._say(f"  {line}")
+
+    def done(self) -> None:
+        """All acts ended well."""
+        self._title = "Done"
 
     def interrupted(self) -> None:
         """Somebody wants to leave."""
