@@ -35,6 +35,8 @@ def _requests(result: Result) -> Table:
     simulated = "simulated" if result.server == "embedded" else "kubelets simulated"
     add(f"forming: Kubernetes ({simulated})", result.requests.platform)
     add_some(PLATFORM)
+    if result.teardown.seconds is None:
+        return table
     add("deleting: our components", result.teardown.requests.ours, "bold")
     add(f"deleting: Kubernetes ({simulated})", result.teardown.requests.platform)
     return table

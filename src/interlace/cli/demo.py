@@ -189,7 +189,7 @@ async def _play(workload: Workload, result: Result, *, show: Show, keep: bool, a
                 show.done()
             if keep and not result.problems:
                 answer()
-                await _stay(cluster, show=show)
+                await _stay(cluster, workload.name, show=show)
     except Exception as error:
         end = explain(error, failures=(NotReachedError, *_failures(result.server)))
         if not isinstance(end, Exit):
@@ -209,12 +209,14 @@ def _failures(server: str) -> tuple[type[Exception], ...]:
     return (BedError,)
 
 
-async def _stay(cluster: Cluster, *, show: Show) -> None:
+async def _stay(cluster: Cluster, domain: str, *, show: Show) -> None:
     """Say how to reach the cluster and wait for Ctrl-C, which is then the normal end."""
     show.tell("the cluster stays up until Ctrl-C; in another terminal:")
-    show.tell(f"  export KUBECONFIG={shlex.quote(str(cluster.plane.kubeconfig))}")
-    show.tell("  interlace domains list -A")
-    show.tell("  kubectl get computedomains,pods,nodes -A")
+    show.hint(
+        f"export KUBECONFIG={shlex.quote(str(cluster.plane.kubeconfig))}",
+        f"interlace domains explain {domain}",
+        "kubectl get computedomains,pods,nodes -A",
+    )
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:

@@ -88,6 +88,11 @@ class Show:
         """One step."""
         self._say(f"  {line}")
 
+    def hint(self, *commands: str) -> None:
+        """Commands to copy, as they are."""
+        self._stream.writelines(f"{command}\n" for command in commands)
+        self._stream.flush()
+
     def done(self) -> None:
         """All acts ended well."""
         self._title = "Done"

@@ -16,7 +16,7 @@ from interlace.cli.demo import SIMULATED, example
 from interlace.cli.main import main
 from interlace.cli.printing import echo
 from interlace.cli.stage import Show
-from interlace.sim.demo.result import Requests, Result
+from interlace.sim.demo.result import Requests, Result, Teardown
 from interlace.sim.demo.workload import load_workload
 from tests.unit.cli.programs import interlace
 
@@ -170,7 +170,8 @@ def bill_of(one: Result) -> str:
 
 def test_the_bill_names_each_component_under_its_sum_and_what_was_simulated() -> None:
     names = ("controller", "agent", "scheduler", "controller-manager", "kubelet")
-    told = bill_of(result(components={name: Requests(get=1, write=2) for name in names}, formation_seconds=1.5))
+    components = {name: Requests(get=1, write=2) for name in names}
+    told = bill_of(result(components=components, formation_seconds=1.5, teardown=Teardown(seconds=0.5)))
     rows = [line.split() for line in told.splitlines()]
     order = [row[0] for row in rows if row and (row[0] in names or row[0].endswith("ing:"))]
     assert order == ["forming:", "controller", "agent", "forming:", *names[2:], "deleting:", "deleting:"]
@@ -178,6 +179,12 @@ def test_the_bill_names_each_component_under_its_sum_and_what_was_simulated() ->
     assert "formed       after 1.50 s" in told
     assert "healed       not reached" in told
     assert "simulated    API server, scheduler, controllers, kubelets, GPUs, nvidia-imex" in told
+
+
+def test_the_bill_of_a_cluster_that_stays_claims_nothing_about_its_end() -> None:
+    told = bill_of(result(formation_seconds=1.5))
+    assert "deleting:" not in told
+    assert "left behind  not looked for" in told
 
 
 @pytest.mark.parametrize(
