@@ -1,6 +1,6 @@
 """From a click command into asyncio and back: signals, errors and exit codes in one place.
 
-Invariant: SIGINT and SIGTERM cancel the verb once, so that it cleans up behind itself; what a user can
+Invariant: SIGINT, SIGTERM and SIGHUP cancel the verb once, so that it cleans up behind itself; what a user can
 correct ends with one sentence, and only a fault of our own shows a traceback.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from interlace.cli.exits import Code, Exit
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(
@@ -72,12 +72,13 @@ async def _guarded(main: Coroutine[Any, Any, Code], on_signal: Callable[[], None
     def stop(number: int) -> None:
         caught.append(number)
         if task is not None and len(caught) == 1:
-            on_signal()
             task.cancel()
+            on_signal()
 
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        loop.add_signal_handler(number, stop, number)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means to go on
+            loop.add_signal_handler(number, stop, number)
     try:
         return await main
     except asyncio.CancelledError:

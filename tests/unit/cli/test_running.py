@@ -74,10 +74,13 @@ def test_a_reader_that_went_away_is_left_to_click() -> None:
         run(main())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_lets_the_verb_clean_up_and_ends_with_130(number: signal.Signals) -> None:
     told: list[str] = []
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(each) for each in SIGNALS]
 
     async def main() -> Code:
         os.kill(os.getpid(), number)
@@ -93,7 +96,23 @@ def test_a_signal_lets_the_verb_clean_up_and_ends_with_130(number: signal.Signal
         with pytest.raises(Exit) as ended:
             run(main(), on_signal=lambda: told.append("noticed"))
     finally:
-        for each, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+        for each, handler in zip(SIGNALS, before, strict=True):
             signal.signal(each, handler)
     assert ended.value.code is Code.INTERRUPTED
     assert told == ["noticed", "clean"]
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def main() -> Code:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+        return Code.BAD
+
+    try:
+        with pytest.raises(Exit) as ended:
+            run(main())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert ended.value.code is Code.BAD
