@@ -50,7 +50,7 @@ async def _formed(cluster: Cluster, name: str, *, namespace: str, count: int, wi
     def whole() -> bool:
         found = pods(cluster, name, namespace=namespace)
         ready = nodes_ready(cluster, name, namespace=namespace)
-        return len(ready) == count == len(found) and all(pod.ready for pod in found)
+        return len(ready) == count == len(found) and all(pod.ready and pod.spec.node_name in ready for pod in found)
 
     def instead() -> str:
         found = [(pod.metadata.name, pod.spec.node_name, pod.ready) for pod in pods(cluster, name, namespace=namespace)]
@@ -58,6 +58,10 @@ async def _formed(cluster: Cluster, name: str, *, namespace: str, count: int, wi
 
     await cluster.signal.until(f"{name} with {count} Ready nodes and pods", whole, within=within, instead=instead)
     return pods(cluster, name, namespace=namespace)
+
+
+def _uids(cluster: Cluster, name: str, *, namespace: str) -> set[str]:
+    return {pod.metadata.uid for pod in pods(cluster, name, namespace=namespace)}
 
 
 async def _start(cluster: Cluster, name: str, *, namespace: str, count: int) -> None:
@@ -134,6 +138,11 @@ async def test_a_deleted_node_leaves_the_domain_and_another_takes_its_place(clus
     await cluster.fleet.power_off(gone)
     await cluster.client.delete(Node, gone)
     await cluster.client.delete(Pod, victim.metadata.name, namespace=namespace, grace_period=0)
+    await cluster.signal.until(
+        "the end of its pod",
+        lambda: victim.metadata.uid not in _uids(cluster, "moved", namespace=namespace),
+        within=WITHIN,
+    )
     found = await _formed(cluster, "moved", namespace=namespace, count=3)
     assert gone not in {pod.spec.node_name for pod in found}
     status = read_domain(cluster, "moved", namespace=namespace)
