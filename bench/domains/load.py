@@ -55,14 +55,20 @@ def stalled_seconds() -> float:
     return int(first.rpartition("total=")[2]) / 1e6
 
 
-def share_niceness(pids: Iterable[int], *, proc: Path = Path("/proc")) -> None:
-    """Give processes that are in sessions of their own the niceness of this one towards other sessions too.
+NODES_YIELD = 10
+"""How much nicer the programs of nodes are than the control plane: in a cluster they have cores of their own."""
 
-    Where the kernel groups by session (autogroup), a niceness only holds inside one. What it refuses stays as it is.
+
+def share_niceness(pids: Iterable[int], *, more: int = 0, proc: Path = Path("/proc")) -> None:
+    """Give processes that are in sessions of their own the niceness of this one, and ``more``, towards other sessions.
+
+    Where the kernel groups by session (autogroup), a niceness only holds inside one, and sixty small sessions of
+    nodes would starve the one of the API server. What the kernel refuses stays as it is.
     """
+    niceness = min(19, os.nice(0) + more)
     for pid in pids:
         with contextlib.suppress(OSError):
-            (proc / str(pid) / "autogroup").write_text(str(os.nice(0)))
+            (proc / str(pid) / "autogroup").write_text(str(niceness))
 
 
 def measure_loop() -> float:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bench.domains import requests, usage
-from bench.domains.load import LoadSampler, describe_machine, share_niceness, stalled_seconds
+from bench.domains.load import NODES_YIELD, LoadSampler, describe_machine, share_niceness, stalled_seconds
 from bench.domains.marks import Marks
 from bench.domains.record import Load, Memory, Run, Seconds
 from bench.domains.series import Series
@@ -28,6 +28,8 @@ from interlace.sim.observing import NotReachedError
 from testbed.plane import ControlPlane
 
 NAMESPACE = "default"
+ON_NODES = frozenset({"agent", "imex-host", "nvidia-imex (simulated)", "plugin", "daemon"})
+"""Kinds of processes that have cores of their own in a cluster."""
 SETTLING = 2.0
 _DEPLOYMENTS = untyped(Resource("apps", "v1", "deployments", "Deployment", True))
 _CLEARING = 10.0
@@ -76,8 +78,8 @@ class Scenario:
         self._problems = []
         self._marks.begin(namespace=NAMESPACE, name=name)
         machine = describe_machine()
-        if machine.nice:
-            share_niceness(pid for pids in self._groups().values() for pid in pids)
+        for kind, pids in self._groups().items():
+            share_niceness(pids, more=NODES_YIELD if kind in ON_NODES else 0)
         before = await self._listing()
         await asyncio.sleep(series.pause)
         await self._world.calm()
