@@ -158,7 +158,8 @@ def _machine(runs: Iterable[Run]) -> str:
         f"{machine.cores} cores ({machine.cpu}), {machine.memory_gib:.0f} GiB, Linux {machine.kernel}, "
         f"Python {machine.python}, Kubernetes {ours[0].server_version}; bench at nice "
         f"{', '.join(map(str, nice))}, the programs of nodes {NODES_YIELD} nicer, as they have cores "
-        f"of their own in a cluster; measured {when}. A loop of 100,000 multiplications and additions in Python took {loops} ms of CPU.\n"
+        f"of their own in a cluster; "
+        f"measured {when}. A loop of 100,000 multiplications and additions in Python took {loops} ms of CPU.\n"
     )
 
 
