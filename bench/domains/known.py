@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -141,10 +142,16 @@ class Known:
     async def start(self, series: Series, *, nodes: int) -> AsyncIterator[World]:
         """Raises MissingProgramsError, NativeError, and what `run_cluster` raises."""
         programs, source = _parts(series)
-        natives = series.out / ".native"
+        with tempfile.TemporaryDirectory(prefix="interlace-bench-") as folder:
+            async with self._run(series, nodes=nodes, programs=programs, source=source, natives=Path(folder)) as world:
+                yield world
+
+    @asynccontextmanager
+    async def _run(
+        self, series: Series, *, nodes: int, programs: Path, source: Path, natives: Path
+    ) -> AsyncIterator[World]:
         nsbox = await compile_native("nsbox", natives / "nsbox")
         imex = await compile_native("imex", natives / "nvidia-imex")
-        (natives / "nvidia-imex-ctl").unlink(missing_ok=True)
         (natives / "nvidia-imex-ctl").symlink_to(imex.name)
         driver_root = natives / "root"
         _build_driver_root(driver_root, nvml=await compile_nvml(natives))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 
@@ -109,19 +111,18 @@ class Interlace:
     @asynccontextmanager
     async def start(self, series: Series, *, nodes: int) -> AsyncIterator[World]:
         """Raises NativeError without a compiler, and what `run_cluster` raises."""
-        nvml = await compile_nvml(series.out / ".native")
-        async with run_cluster(
-            ClusterSettings(
-                server="real",
-                nodes=nodes,
-                per_clique=series.per_clique,
-                replicas=1,
-                node_grace=NODE_GRACE,
-                eviction=EVICTION,
-                platform_rate=series.platform_rate,
-                kubelet=KubeletSettings(volume_wait=series.volume_wait, sync_backoff=SYNC_BACKOFF),
-            ),
-            programs=Programs(imex_start=series.imex_start, separate=SEPARATE, launch=Launcher(nvml=nvml)),
-            tell=self._tell,
-        ) as cluster:
-            yield _Running(cluster)
+        settings = ClusterSettings(
+            server="real",
+            nodes=nodes,
+            per_clique=series.per_clique,
+            replicas=1,
+            node_grace=NODE_GRACE,
+            eviction=EVICTION,
+            platform_rate=series.platform_rate,
+            kubelet=KubeletSettings(volume_wait=series.volume_wait, sync_backoff=SYNC_BACKOFF),
+        )
+        with tempfile.TemporaryDirectory(prefix="interlace-bench-") as folder:
+            launch = Launcher(nvml=await compile_nvml(Path(folder)))
+            programs = Programs(imex_start=series.imex_start, separate=SEPARATE, launch=launch)
+            async with run_cluster(settings, programs=programs, tell=self._tell) as cluster:
+                yield _Running(cluster)

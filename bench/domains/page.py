@@ -50,6 +50,8 @@ _CAVEATS = """## What to keep in mind
   the hollow kubelets share {cores} cores; a real cluster has them on separate machines. The table of the load
   says how busy the cores were and with what; where it shows others' work or more than three quarters busy, read
   counts, not times.
+* **From 18 nodes on, CPU decides the time here**, see [what the cores allow](#what-the-cores-allow): where its last
+  two columns come near each other, the figure is that of two cores doing the work of all machines.
 * **The known driver's figures were recorded earlier** on a machine of the same size, with Kubernetes 1.36.2, by
   the harness that this one grew out of ([bench/domains/README.md](../bench/domains/README.md)); they are not
   from the same hour. Counts compare well, times only in size. Its kubelet model asked GET and PATCH for each
@@ -113,6 +115,9 @@ def render(runs: Sequence[Run], *, starts: cli.Starts | None = None, idle: footp
         report.resources(ours),
         "The known driver (recorded):\n",
         report.resources(known),
+        "## What the cores allow\n",
+        "A domain cannot form faster here than all cores can do the work of all machines:\n",
+        report.floor(ours),
         "## Load of the machine, %\n",
         report.load(ours),
         "The known driver (recorded):\n",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench.domains.budgets import BUDGETS, CLIQUES
 from bench.domains.record import Requests, Run
+from bench.domains.usage import total_cpu
 from bench.domains.world import PLATFORM
 from bench.figures import NONE, Figure, ratio, table, verdict
 
@@ -235,6 +236,22 @@ def load(sizes: Sizes) -> str:
         )
     head = ["nodes", "forming: busy", "of it this bench", "samples over 90 %", "some task waited", "rest: busy"]
     return table([*head, "teardown: busy", "load average before"], rows)
+
+
+def floor(sizes: Sizes) -> str:
+    """The time below which this machine cannot form a domain: CPU of everything over its cores."""
+    rows = []
+    for nodes, runs in sizes.items():
+        known = [run for run in runs if run.machine is not None]
+        used = [total_cpu(run.processes["formation"]) for run in known]
+        server = Figure.of(run.processes["formation"]["kube-apiserver"].cpu_s for run in known)
+        least = Figure.of(
+            seconds / run.machine.cores for seconds, run in zip(used, known, strict=True) if run.machine is not None
+        )
+        taken = Figure.of(run.seconds.all_prepared for run in known)
+        rows.append([nodes, Figure.of(used).text(2), server.text(2), least.text(2), taken.text(2)])
+    head = ["nodes", "CPU of everything to form, s", "of it kube-apiserver, s", "over the cores, s", "taken, s"]
+    return table(head, rows)
 
 
 def _largest(sizes: Sizes) -> Sequence[Run]:

@@ -44,7 +44,7 @@ def test_a_budget_is_judged_by_the_median_of_the_runs() -> None:
     slow, quick = Seconds(all_prepared=3.0), Seconds(all_prepared=0.8)
     runs = [make_run(run=number, seconds=seconds) for number, seconds in enumerate([quick, slow, quick], 1)]
     text = report.budgets(report.select(runs, driver="interlace"))
-    assert _row(text, "18", "creation to last channel prepared, s (1.0 + start of IMEX)").endswith(
+    assert _row(text, "18", "creation to last channel prepared, s (1.0 + start of IMEX as set)").endswith(
         "| 0.80 (0.80–3.00) | 1.05 | met |"
     )
 
