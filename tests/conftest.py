@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,13 @@ __all__ = ["embedded_plane", "plane", "real_plane"]
 
 
 def pytest_configure() -> None:
-    """Before Python 3.12 asking for the loop makes one; pytest-asyncio asks, and would never close it."""
+    """Begin from a known state of the process, whoever started it."""
+    # Before Python 3.12 asking for the loop makes one; pytest-asyncio asks, and would never close it.
     asyncio.set_event_loop(None)
+    # Tests send signals to programs; what nohup or a background job ignores would be ignored there too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
