@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from bench import cli, footprint
 from bench.domains import report
-from bench.domains.load import NODES_YIELD
 from bench.domains.record import Run
 from bench.figures import Figure
 
@@ -157,14 +156,15 @@ def _machine(runs: Iterable[Run]) -> str:
     dates = sorted(run.date[:10] for run in ours)
     when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     loops = Figure.of(run.machine.loop_ms for run in ours if run.machine is not None).text(1)
-    nice = sorted({run.machine.nice for run in ours if run.machine is not None})
+    niceness = sorted({run.machine.nice for run in ours if run.machine is not None})
+    yields = sorted({int(run.settings.get("nodes_yield") or 0) for run in ours})
+    nodes = "" if yields == [0] else f", the programs of nodes {', '.join(map(str, yields))} nicer"
     return (
         "## Machine\n\n"
         f"{machine.cores} cores ({machine.cpu}), {machine.memory_gib:.0f} GiB, Linux {machine.kernel}, "
         f"Python {machine.python}, Kubernetes {ours[0].server_version}; bench at nice "
-        f"{', '.join(map(str, nice))}, the programs of nodes {NODES_YIELD} nicer, as they have cores "
-        f"of their own in a cluster; "
-        f"measured {when}. A loop of 100,000 multiplications and additions in Python took {loops} ms of CPU.\n"
+        f"{', '.join(map(str, niceness))}{nodes}; measured {when}. "
+        f"A loop of 100,000 multiplications and additions in Python took {loops} ms of CPU.\n"
     )
 
 

@@ -126,6 +126,7 @@ class Scenario:
                 "volume_wait": series.volume_wait,
                 "platform_rate": series.platform_rate,
                 "steady": series.steady,
+                "nodes_yield": NODES_YIELD,
             },
             machine=machine,
             problems=self._problems,

@@ -80,6 +80,12 @@ def test_the_page_says_what_is_simulated_and_what_was_recorded_elsewhere(known: 
     assert "2 cores (a CPU)" in text
 
 
+def test_a_head_start_of_the_control_plane_is_said_only_for_runs_that_had_one(known: list[Run]) -> None:
+    assert "nicer" not in page.render([make_run(), *known])
+    settings = make_run().settings | {"nodes_yield": 10}
+    assert "the programs of nodes 10 nicer" in page.render([make_run(settings=settings), *known])
+
+
 def test_every_table_of_the_page_is_whole(known: list[Run]) -> None:
     starts = cli.Starts(python="3.11.7", cores=2, load_before=0.1, milliseconds={"interlace --help": [80.0, 120.0]})
     idle = footprint.Footprint(python="3.11.7", nodes=1, memory={"agent": [Memory(rss=40.0, pss=30.0, pss_sum=30.0)]})
