@@ -149,8 +149,12 @@ async def test_a_deleted_node_leaves_the_domain_and_another_takes_its_place(clus
     assert status is not None
     assert status.status is not None
     assert gone not in {node.name for node in status.status.nodes}
-    messages = [event.message for event in await events(cluster, namespace, about="moved")]
-    assert any(gone in message for message in messages), messages
+
+    async def told() -> bool:
+        return any(gone in event.message for event in await events(cluster, namespace, about="moved"))
+
+    # events are written behind the status
+    await eventually(told, within=WITHIN, every=0.1, what=f"an event that names {gone}")
     cluster.fleet.power_on(gone)
     await cluster.until_installed()
 
