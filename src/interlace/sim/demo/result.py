@@ -47,7 +47,7 @@ class Result(msgspec.Struct, kw_only=True):
     nodes: int
     """Simulated GPU nodes."""
     pods_ready: int = 0
-    """Pods of the job that were Ready when the domain's status first showed every node as Ready."""
+    """Pods of the job that were Ready with the domain: those whose kubelets reported a moment later included."""
     domain_status: str = "NotReady"
     """``status.status`` of the domain then."""
     formation_seconds: float | None = None
