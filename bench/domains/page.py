@@ -158,7 +158,7 @@ def _machine(runs: Iterable[Run]) -> str:
     loops = Figure.of(run.machine.loop_ms for run in ours if run.machine is not None).text(1)
     niceness = sorted({run.machine.nice for run in ours if run.machine is not None})
     yields = sorted({int(run.settings.get("nodes_yield") or 0) for run in ours})
-    nodes = "" if yields == [0] else f", the programs of nodes {', '.join(map(str, yields))} nicer"
+    nodes = "" if yields == [0] else f", the programs of nodes {' or '.join(map(str, yields))} nicer"
     return (
         "## Machine\n\n"
         f"{machine.cores} cores ({machine.cpu}), {machine.memory_gib:.0f} GiB, Linux {machine.kernel}, "
