@@ -2,9 +2,10 @@
 
 IMEX reloads a map at most every 5 s, so a map that is written while claims still come in costs the
 late ones seconds. A change is therefore written as soon as no claim of the domain waits for
-allocation and nothing more has changed for ``SETTLE``, and in any case ``LIMIT`` after the first
-change. Nodes that only leave are in no hurry: they wait for the limit, so that a job that ends
-costs few writes. Status follows at most once in ``STATUS_INTERVAL``.
+allocation and nothing more has changed for ``SETTLE``. While claims wait, it is written when the
+scheduler has placed none for ``STALL``, and in any case ``LIMIT`` after the first change. Nodes that
+only leave are in no hurry: they wait for a stall, so that a job that ends costs few writes. Status
+follows at most once in ``STATUS_INTERVAL``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import msgspec
 
 SETTLE = 0.03
 """Seconds without a further change."""
-LIMIT = 0.3
+STALL = 0.3
+"""Seconds without a further change while claims still wait: about what kubelet takes from binding to Prepare."""
+LIMIT = 1.0
 """Seconds from the first change to the write, at the latest."""
 STATUS_INTERVAL = 1.0
 """Seconds between two writes of one status."""
@@ -46,9 +49,8 @@ def map_due_in(pending: Pending, *, waiting: bool, grows: bool, now: float) -> f
 
     ``waiting``: a claim of the domain is not allocated. ``grows``: a node comes or an address changes.
     """
-    limit = pending.since + LIMIT
-    at = limit if waiting or not grows else min(limit, pending.last + SETTLE)
-    return max(0.0, at - now)
+    quiet = STALL if waiting or not grows else SETTLE
+    return max(0.0, min(pending.since + LIMIT, pending.last + quiet) - now)
 
 
 def status_due_in(*, written_at: float | None, now: float) -> float:
