@@ -1,7 +1,8 @@
 """Typed requests to one API server: objects, lists with all their pages, patches, watches.
 
 Invariant: what was read is never written back (our structs hold a part of the fields); the
-limits of ``interlace.kube.wire`` hold for every call.
+limits of ``interlace.kube.wire`` hold for every call. Kinds of ``resource.k8s.io`` are v1 for the
+caller, whatever version the server serves (JSON patches apart, whose paths go out as they are).
 """
 
 from __future__ import annotations
@@ -9,22 +10,24 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from interlace.api.core import Pod
-from interlace.api.meta import Object
+from interlace.api.meta import Object, Resource
 from interlace.kube.codec import Codec, Listing, WatchEvent, encode_object
 from interlace.kube.config import Config
-from interlace.kube.errors import Expired
+from interlace.kube.errors import Expired, NotFound
 from interlace.kube.metrics import Metrics
+from interlace.kube.versions import Versions, from_newest
 from interlace.kube.wire import Wire
 
 T = TypeVar("T", bound=Object)
 Body = Mapping[str, Any] | msgspec.Struct
 
+_JSON_PATCH = "application/json-patch+json"
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 
 
@@ -54,6 +57,7 @@ class Client:
             config, user_agent=user_agent, qps=qps, burst=burst, timeout=timeout, idle=idle, metrics=metrics
         )
         self._codecs: dict[type[Any], Codec[Any]] = {}
+        self._versions = Versions(lambda path: self.request("GET", path))
 
     async def __aenter__(self) -> Self:
         await self._wire.__aenter__()
@@ -64,10 +68,14 @@ class Client:
     ) -> None:
         await self._wire.__aexit__(kind, error, trace)
 
+    @property
+    def versions(self) -> Versions:
+        """The version of ``resource.k8s.io`` in which this server is spoken to; right after the first such request."""
+        return self._versions
+
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """One object."""
-        path = _path(kind, namespace, name)
-        return self._codec(kind).object(await self.request("GET", path), path=path)
+        return await self._ask("GET", kind, _Place(namespace, name))
 
     async def list(
         self,
@@ -84,7 +92,7 @@ class Client:
 
         ``resource_version="0"`` takes what the server's cache has, however old; None the newest.
         """
-        path, codec = _path(kind, namespace), self._codec(kind)
+        place, codec = _Place(namespace), self._codec(kind)
         query = _selectors(labels, fields)
         if resource_version is not None:
             query["resourceVersion"] = resource_version
@@ -94,14 +102,14 @@ class Client:
         page_query = {**query, "limit": str(limit)} if limit else query
         while True:
             try:
-                raw = await self.request("GET", path, query=page_query, headers=accept)
+                raw, asked = await self._answer("GET", kind, place, query=page_query, headers=accept)
             except Expired:
                 if "continue" not in page_query:
                     raise
                 items, problems = [], []
                 page_query = {k: v for k, v in query.items() if k != "resourceVersion"}
                 continue
-            found, meta, unreadable = codec.page(raw, path=path)
+            found, meta, unreadable = codec.page(raw, asked=asked, path=place.path(asked))
             items = items + found if items else found
             problems += unreadable
             if not meta.continue_:
@@ -119,8 +127,8 @@ class Client:
         dry_run: bool = False,
     ) -> T:
         """POST an object, or a subresource of the object ``name``."""
-        path = _path(kind, namespace, name if subresource else None, subresource)
-        return await self._write("POST", kind, path, encode_object(body, kind.resource), query=_dry(dry_run=dry_run))
+        place = _Place(namespace, name if subresource else None, subresource)
+        return await self._ask("POST", kind, place, encode_object(body, kind.resource), query=_dry(dry_run=dry_run))
 
     async def apply(
         self,
@@ -138,17 +146,15 @@ class Client:
         query = {"fieldManager": manager, **_dry(dry_run=dry_run)}
         if force:
             query["force"] = "true"
-        path = _path(kind, namespace, name, subresource)
-        return await self._write(
-            "PATCH", kind, path, encode_object(body, kind.resource), query=query, content="application/apply-patch+yaml"
-        )
+        place, content = _Place(namespace, name, subresource), "application/apply-patch+yaml"
+        return await self._ask("PATCH", kind, place, encode_object(body, kind.resource), query=query, content=content)
 
     async def merge_patch(
         self, kind: type[T], name: str, body: Body, *, namespace: str | None = None, subresource: str | None = None
     ) -> T:
         """JSON merge patch; with ``metadata.resourceVersion`` in it, ``Conflict`` if the object has another."""
-        path, content = _path(kind, namespace, name, subresource), "application/merge-patch+json"
-        return await self._write("PATCH", kind, path, msgspec.json.encode(body), content=content)
+        place, content = _Place(namespace, name, subresource), "application/merge-patch+json"
+        return await self._ask("PATCH", kind, place, msgspec.json.encode(body), content=content)
 
     async def json_patch(
         self,
@@ -160,15 +166,14 @@ class Client:
         subresource: str | None = None,
     ) -> T:
         """JSON patch (RFC 6902); a failed ``test`` is ``Invalid``."""
-        path, content = _path(kind, namespace, name, subresource), "application/json-patch+json"
-        return await self._write("PATCH", kind, path, msgspec.json.encode(body), content=content)
+        place, content = _Place(namespace, name, subresource), _JSON_PATCH
+        return await self._ask("PATCH", kind, place, msgspec.json.encode(body), content=content)
 
     async def replace(
         self, kind: type[T], name: str, body: Body, *, namespace: str | None = None, subresource: str | None = None
     ) -> T:
         """PUT a whole object that we built ourselves, never one that was read as a partial struct."""
-        path = _path(kind, namespace, name, subresource)
-        return await self._write("PUT", kind, path, encode_object(body, kind.resource))
+        return await self._ask("PUT", kind, _Place(namespace, name, subresource), encode_object(body, kind.resource))
 
     async def delete(
         self,
@@ -187,7 +192,7 @@ class Client:
             options["gracePeriodSeconds"] = grace_period
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        await self.request("DELETE", _path(kind, namespace, name), body=msgspec.json.encode(options))
+        await self._answer("DELETE", kind, _Place(namespace, name), body=msgspec.json.encode(options))
 
     async def evict(self, name: str, *, namespace: str, uid: str | None = None) -> None:
         """Evict a Pod; ``TooManyRequests`` if a disruption budget forbids it now (not tried again here)."""
@@ -197,7 +202,7 @@ class Client:
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": _preconditions(uid, None),
         }
-        path = _path(Pod, namespace, name, "eviction")
+        path = _Place(namespace, name, "eviction").path(Pod.resource)
         await self._wire.send("POST", path, query=None, body=msgspec.json.encode(body), headers=None, patient=False)
 
     async def watch(
@@ -230,11 +235,19 @@ class Client:
         if initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         accept = {"Accept": _METADATA.format("")} if metadata_only else None
-        path, codec = _path(kind, namespace), self._codec(kind)
-        async with aclosing(self._wire.lines(path, query=query, headers=accept, opened=opened)) as batches:
-            async for lines in batches:
-                for line in lines:
-                    yield codec.event(line, path=path)
+        place, codec = _Place(namespace), self._codec(kind)
+        while True:
+            asked = self._versions.of(kind.resource)
+            path = place.path(asked)
+            try:
+                async with aclosing(self._wire.lines(path, query=query, headers=accept, opened=opened)) as batches:
+                    async for lines in batches:
+                        for line in lines:
+                            yield codec.event(line, asked=asked, path=path)
+                return
+            except NotFound as error:
+                if not await self._versions.changed(kind.resource, asked, error):
+                    raise
 
     async def request(
         self,
@@ -248,18 +261,41 @@ class Client:
         """Any request; the body of a 2xx answer. 429, and 503 with Retry-After, are waited for within ``timeout``."""
         return await self._wire.send(method, path, query=query, body=body, headers=headers, patient=True)
 
-    async def _write(
+    async def _ask(
         self,
         method: str,
         kind: type[T],
-        path: str,
-        body: bytes,
+        place: _Place,
+        body: bytes | None = None,
         *,
         query: Mapping[str, str] | None = None,
         content: str = "application/json",
     ) -> T:
-        raw = await self.request(method, path, query=query, body=body, headers={"Content-Type": content})
-        return self._codec(kind).object(raw, path=path)
+        headers = {"Content-Type": content} if body is not None else None
+        raw, asked = await self._answer(method, kind, place, body=body, query=query, headers=headers)
+        return self._codec(kind).object(raw, asked=asked, path=place.path(asked))
+
+    async def _answer(
+        self,
+        method: str,
+        kind: type[Object],
+        place: _Place,
+        *,
+        body: bytes | None = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[bytes, Resource]:
+        """The answer, and the kind in the version that was asked for."""
+        while True:
+            asked = self._versions.of(kind.resource)
+            text = body
+            if body is not None and asked != kind.resource and (headers or {}).get("Content-Type") != _JSON_PATCH:
+                text = from_newest(body, asked=asked)
+            try:
+                return await self.request(method, place.path(asked), query=query, body=text, headers=headers), asked
+            except NotFound as error:
+                if not await self._versions.changed(kind.resource, asked, error):
+                    raise
 
     def _codec(self, kind: type[T]) -> Codec[T]:
         codec = self._codecs.get(kind)
@@ -268,13 +304,18 @@ class Client:
         return codec
 
 
-def _path(kind: type[Object], namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-    resource = kind.resource
-    if name == "":
-        raise ValueError(f"a {resource.kind} needs a name")
-    return resource.path(
-        quote(namespace, safe="") if namespace else None, quote(name, safe="") if name else None, subresource
-    )
+class _Place(NamedTuple):
+    """Where an object, a collection or a subresource is, apart from its kind; no name: the collection."""
+
+    namespace: str | None = None
+    name: str | None = None
+    subresource: str | None = None
+
+    def path(self, resource: Resource) -> str:
+        if self.name == "":
+            raise ValueError(f"a {resource.kind} needs a name")
+        namespace = quote(self.namespace, safe="") if self.namespace else None
+        return resource.path(namespace, quote(self.name, safe="") if self.name else None, self.subresource)
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

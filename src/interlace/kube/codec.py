@@ -8,6 +8,7 @@ decode never hides the others, also where its bytes are no JSON to the decoder (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from interlace.api.meta import ListMeta, Object, PartialObjectMetadata, Resource, Status, Struct
 from interlace.kube.errors import Unreadable, api_error
 from interlace.kube.mending import mend
+from interlace.kube.versions import to_newest
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
@@ -81,27 +83,30 @@ class Codec(Generic[T]):
         self._event = msgspec.json.Decoder(WatchEvent[wanted])
         self._meta = msgspec.json.Decoder(PartialObjectMetadata)
 
-    def object(self, raw: bytes, *, path: str) -> T:
-        """One object. Raises ``Unreadable``."""
-        return self._read(raw, lambda text: self._wrap(self._object.decode(text)), path=path)
+    def object(self, raw: bytes, *, asked: Resource | None = None, path: str) -> T:
+        """One object. Raises ``Unreadable``. ``asked``: the kind in the version that was asked for."""
+        return self._read(raw, lambda text: self._wrap(self._object.decode(text)), asked=asked, path=path)
 
-    def page(self, raw: bytes, *, path: str) -> tuple[list[T], ListMeta, list[str]]:
+    def page(self, raw: bytes, *, asked: Resource | None = None, path: str) -> tuple[list[T], ListMeta, list[str]]:
         """Items, list metadata and a sentence for each item left out. Raises ``Unreadable``."""
-        return self._read(raw, lambda text: self._whole_page(text, path), path=path)
+        return self._read(raw, lambda text: self._whole_page(text, path), asked=asked, path=path)
 
-    def event(self, line: bytes, *, path: str) -> WatchEvent[T]:
+    def event(self, line: bytes, *, asked: Resource | None = None, path: str) -> WatchEvent[T]:
         """One line of a watch. Raises ``ApiError`` for an ``ERROR`` event, ``Unreadable`` for rubbish."""
-        return self._read(line, lambda text: self._usual_event(text, path), path=path)
+        return self._read(line, lambda text: self._usual_event(text, path), asked=asked, path=path)
 
-    def _read(self, raw: bytes, read: Callable[[bytes], R], *, path: str) -> R:
+    def _read(self, raw: bytes, read: Callable[[bytes], R], *, asked: Resource | None = None, path: str) -> R:
+        translate: Callable[[bytes], bytes] = bytes
+        if asked is not None and asked != self._kind.resource:
+            translate = partial(to_newest, asked=asked)
         try:
             try:
-                return read(raw)
+                return read(translate(raw))
             except (msgspec.MsgspecError, RecursionError):
                 mended = mend(raw)
                 if mended == raw:
                     raise
-            return read(mended)
+            return read(translate(mended))
         except (msgspec.MsgspecError, RecursionError) as error:
             raise Unreadable(f"{path}: not readable as {self._kind.resource.kind}: {error}") from error
 

@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from interlace.api.meta import ObjectMeta, Resource
+from interlace.api.resource import GROUP
 from interlace.kube.client import Client
 from interlace.kube.errors import ApiError, NotFound, UnknownKind
+from interlace.kube.versions import NEWEST
 
 
 class Untyped(dict[str, Any]):
@@ -66,12 +68,14 @@ class Discovery:
         self._known: dict[str, list[_APIResource]] = {}
 
     async def resolve(self, api_version: str, kind: str) -> Resource:
-        """Where this kind lives. Raises ``UnknownKind``."""
+        """Where this kind lives; ``resource.k8s.io/v1`` is known on older servers too. Raises ``UnknownKind``."""
         found = self._find(api_version, kind)
         if found is None:  # perhaps its CRD is new
             try:
                 await self._ask(api_version)
             except NotFound as error:
+                if api_version == f"{GROUP}/{NEWEST}" and (spoken := await self._client.versions.choose()) != NEWEST:
+                    return msgspec.structs.replace(await self.resolve(f"{GROUP}/{spoken}", kind), version=NEWEST)
                 raise UnknownKind(f"{api_version} {kind}: the server does not serve {api_version}") from error
             found = self._find(api_version, kind)
         if found is None:
