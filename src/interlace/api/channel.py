@@ -1,4 +1,4 @@
-"""Channel claims: the opaque parameters that name a ComputeDomain, read as strictly as the known driver does.
+"""Channel claims: the opaque parameters that name a ComputeDomain, and the selector that keeps domains apart.
 
 Shared by admission, which refuses bad parameters when the claim is written, and by the agent, which meets those
 that were written without admission; so both say the same words. Users search for ``strict decoding error``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from interlace.api.computedomain import API_VERSION, ComputeDomainChannelConfig
+from interlace.api.computedomain import API_VERSION, DRIVER, ComputeDomainChannelConfig
 
 CHANNEL_KIND: Final = "ComputeDomainChannelConfig"
 DAEMON_KIND: Final = "ComputeDomainDaemonConfig"
@@ -55,3 +55,12 @@ def decode(parameters: bytes) -> ComputeDomainChannelConfig:
     if not domain:
         raise OpaqueError("domainID is empty: it has to be the uid of the ComputeDomain")
     return ComputeDomainChannelConfig(domain_id=domain, allocation_mode=mode)
+
+
+def own_or_free(uid: str) -> str:
+    """CEL selector: a device that is free or opened for the domain ``uid``.
+
+    ``has`` keeps a slice without the attribute from stopping the whole Pod: CEL fails on a missing key.
+    """
+    attribute = f'device.attributes["{DRIVER}"].domain'
+    return f'!has({attribute}) || {attribute} in ["", "{uid}"]'
