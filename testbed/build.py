@@ -16,13 +16,13 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from testbed import toolchain
 from testbed.errors import BedError
 from testbed.process import leash
-from testbed.programs import MODS, MODULES, Module, Programs, build_flags
+from testbed.programs import CONTROL_PLANE, MODS, MODULES, NODE, Module, Programs, build_flags
 from testbed.progress import Progress
 
 BUILD_LIMIT = 3600.0
@@ -30,14 +30,16 @@ BUILD_LIMIT = 3600.0
 SCRATCH = ".build-"
 
 
-async def get(cache: Path, *, progress: Progress) -> Programs:
-    """Build what is missing in ``cache`` and return where everything lies.
+async def get(cache: Path, *, progress: Progress, wanted: Sequence[str] = (*CONTROL_PLANE, *NODE)) -> Programs:
+    """Build what is missing of ``wanted`` in ``cache`` and return where everything lies.
 
-    Waits while another run builds. Raises ``BedError``.
+    Waits while another run builds. Raises ``BedError``, before anything is built where the system lacks something.
     """
     go = await toolchain.find(cache)
-    if go is not None and not (programs := Programs(cache=cache, go_version=go.version)).missing():
+    if go is not None and not (programs := Programs(cache=cache, go_version=go.version)).missing(wanted):
         return programs
+    if any(module.cgo for module in MODULES for name in module.programs if name in wanted):
+        await require_c()
     cache.mkdir(parents=True, exist_ok=True)
     async with _lock(cache / "lock", progress):
         if go is None and (go := await toolchain.find(cache)) is None:
@@ -49,7 +51,7 @@ async def get(cache: Path, *, progress: Progress) -> Programs:
         programs = Programs(cache=cache, go_version=go.version)
         for leftover in cache.glob(f"{SCRATCH}*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        missing = programs.missing()
+        missing = programs.missing(wanted)
         for module in MODULES:
             for name in module.programs:
                 if name in missing:
@@ -58,14 +60,33 @@ async def get(cache: Path, *, progress: Progress) -> Programs:
     return programs
 
 
-async def built(cache: Path) -> Programs:
-    """The programs, which must have been built already; ``BedError`` if one is missing."""
+async def built(cache: Path, *, wanted: Sequence[str] = CONTROL_PLANE) -> Programs:
+    """The programs, of which ``wanted`` must have been built already; ``BedError`` if one is missing."""
     go = await toolchain.find(cache)
     if go is None:
         raise BedError("no Go >= 1.26 on PATH and none in the cache; run `python -m testbed get`, which installs one")
     programs = Programs(cache=cache, go_version=go.version)
-    programs.require()
+    programs.require(wanted)
     return programs
+
+
+async def require_c() -> None:
+    """Raise ``BedError``, in one line, unless runc can be compiled here: gcc, pkg-config, headers of libseccomp."""
+    absent = [package for package in ("gcc", "pkg-config") if shutil.which(package) is None]
+    if "pkg-config" in absent or not await _has_library("libseccomp"):
+        absent.append("libseccomp-dev")
+    if absent:
+        raise BedError(
+            f"runc cannot be built: this system lacks {', '.join(absent)}; install them "
+            f"(Debian: `apt-get install -y {' '.join(absent)}`), or build the control plane alone with "
+            "`python -m testbed get --control-plane`"
+        )
+
+
+async def _has_library(name: str) -> bool:
+    process = await asyncio.create_subprocess_exec("pkg-config", "--exists", name, stderr=asyncio.subprocess.DEVNULL)
+    async with asyncio.timeout(10):
+        return await process.wait() == 0
 
 
 @contextlib.asynccontextmanager

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from testbed.flags import SERVICE_ADDRESS
+
 LIFE = dt.timedelta(days=365)
 
 
@@ -82,9 +84,10 @@ class Authority:
         return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, names=())
 
     def server(self) -> Pair:
-        """Serving certificate for loopback."""
+        """Serving certificate for loopback, and for what Pods call the API server."""
         names = [
             x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            x509.IPAddress(ipaddress.ip_address(SERVICE_ADDRESS)),
             x509.DNSName("localhost"),
             x509.DNSName("kubernetes.default.svc"),
         ]

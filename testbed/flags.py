@@ -22,6 +22,10 @@ USERS = {
 }
 """Kubeconfig files that every cluster has: name -> (user, groups)."""
 
+SERVICE_RANGE = "10.96.0.0/24"
+SERVICE_ADDRESS = "10.96.0.1"
+"""Of the service ``kubernetes``: what Pods know the API server by."""
+
 PROBE = "interlace-testbed"
 """Who asks whether a component is ready; not audited, so that requests can be counted."""
 
@@ -130,7 +134,7 @@ def _apiserver(state: Path, ports: Ports, settings: Settings) -> list[str]:
         # Only what is told to pods; nothing listens there (TEST-NET-1).
         "--advertise-address=192.0.2.1",
         "--endpoint-reconciler-type=none",
-        "--service-cluster-ip-range=10.96.0.0/24",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
         *_serving(state),
         f"--client-ca-file={state / 'pki' / 'ca.crt'}",
         "--service-account-issuer=https://kubernetes.default.svc",

@@ -97,8 +97,8 @@ class ControlPlane:
             server=self.url, ca=self._authority.certificate, client_cert=pair.certificate, client_key=pair.key
         )
 
-    def write_kubeconfig(self, path: Path, user: str, *, groups: Sequence[str] = ()) -> None:
-        """Write ``credentials`` as a file for kubectl and the components."""
+    def write_kubeconfig(self, path: Path, user: str, *, groups: Sequence[str] = (), server: str = "") -> None:
+        """Write ``credentials`` as a file for kubectl and the components; ``server`` for who sees it elsewhere."""
         config = self.credentials(user, groups=groups)
         if not isinstance(config.client_cert, bytes) or not isinstance(config.client_key, bytes) or config.ca is None:
             raise TypeError("credentials of a control plane are certificates in memory")
@@ -107,7 +107,10 @@ class ControlPlane:
             "kind": "Config",
             "current-context": "testbed",
             "clusters": [
-                {"name": "testbed", "cluster": {"server": config.server, "certificate-authority-data": _b64(config.ca)}}
+                {
+                    "name": "testbed",
+                    "cluster": {"server": server or config.server, "certificate-authority-data": _b64(config.ca)},
+                }
             ],
             "users": [
                 {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,8 @@ class Module:
     """Name of a program -> path of its main package below the module."""
     tags: tuple[str, ...] = ()
     cgo: bool = False
+    own: tuple[str, ...] = ()
+    """Source files of our own, where the module is not somebody else's that go.mod pins."""
     stamp: tuple[str, ...] = ()
     """Linker variables that carry the version; ``{version}`` and ``{minor}`` are filled in."""
 
@@ -49,6 +51,7 @@ MODULES = (
             "kube-scheduler": "cmd/kube-scheduler",
             "kube-controller-manager": "cmd/kube-controller-manager",
             "kubectl": "cmd/kubectl",
+            "kubelet": "cmd/kubelet",
         },
         # Without these the servers report a version that kubectl cannot parse.
         stamp=(
@@ -58,7 +61,40 @@ MODULES = (
             "k8s.io/client-go/pkg/version.gitVersion={version}",
         ),
     ),
+    Module(
+        name="helper",
+        path="testbed.example/helper",
+        programs={"helper": ""},
+        own=("main.go", "setns_amd64.go", "setns_arm64.go"),
+    ),
+    Module(
+        name="cni",
+        path="github.com/containernetworking/plugins",
+        programs={
+            "bridge": "plugins/main/bridge",
+            "loopback": "plugins/main/loopback",
+            "host-local": "plugins/ipam/host-local",
+        },
+    ),
+    Module(
+        name="runc",
+        path="github.com/opencontainers/runc",
+        programs={"runc": ""},
+        # Without it every sandbox fails, and only the log of containerd says why.
+        tags=("seccomp",),
+        cgo=True,
+    ),
+    Module(
+        name="containerd",
+        path="github.com/containerd/containerd/v2",
+        programs={name: f"cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
+        tags=("no_btrfs", "no_devmapper", "no_zfs"),
+    ),
 )
+CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+"""What a control plane needs."""
+NODE = tuple(name for module in MODULES for name in module.programs if name not in CONTROL_PLANE)
+"""What a real node needs beside it."""
 
 
 def cache_root(env: Mapping[str, str] = os.environ) -> Path:
@@ -70,7 +106,9 @@ def cache_root(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def pinned_version(module: Module, *, mods: Path = MODS) -> str:
-    """Version of ``module`` in its go.mod, e.g. ``v1.36.3``."""
+    """Version of ``module`` in its go.mod, e.g. ``v1.36.3``; ``own`` for a module of ours."""
+    if module.own:
+        return "own"
     path = mods / module.name / "go.mod"
     found = re.search(rf"^(?:require)?\s*{re.escape(module.path)} (v\S+)", path.read_text(), re.MULTILINE)
     if found is None:
@@ -81,8 +119,7 @@ def pinned_version(module: Module, *, mods: Path = MODS) -> str:
 def build_flags(module: Module, *, mods: Path = MODS) -> list[str]:
     """Arguments of ``go build`` that decide what comes out."""
     version = pinned_version(module, mods=mods)
-    minor = version.split(".")[1]
-    stamps = [f"-X {variable.format(version=version, minor=minor)}" for variable in module.stamp]
+    stamps = [f"-X {variable.format(version=version, minor=version.split('.')[1])}" for variable in module.stamp]
     flags = ["-mod=readonly", "-trimpath", "-ldflags", " ".join(["-s -w", *stamps])]
     return [*flags, "-tags", ",".join(module.tags)] if module.tags else flags
 
@@ -90,7 +127,7 @@ def build_flags(module: Module, *, mods: Path = MODS) -> list[str]:
 def key(module: Module, *, go_version: str, mods: Path = MODS) -> str:
     """Name of the module's folder in the cache: readable version, then a hash of all that decides the content."""
     digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
+    for name in ("go.mod", "go.sum", *module.own):
         content = (mods / module.name / name).read_bytes()
         digest.update(b"%s %d\n" % (name.encode(), len(content)) + content)
     for part in (go_version, f"cgo={module.cgo}", *build_flags(module, mods=mods)):
@@ -112,14 +149,13 @@ class Programs:
                 return self.cache / key(module, go_version=self.go_version) / program
         raise KeyError(program)
 
-    def missing(self) -> list[str]:
-        """Programs that have not been built yet."""
-        names = [name for module in MODULES for name in module.programs]
-        return [name for name in names if not os.access(self.path(name), os.X_OK)]
+    def missing(self, wanted: Sequence[str] = (*CONTROL_PLANE, *NODE)) -> list[str]:
+        """Programs among ``wanted`` that have not been built yet."""
+        return [name for name in wanted if not os.access(self.path(name), os.X_OK)]
 
-    def require(self) -> None:
-        """Raise ``BedError`` unless every program is there."""
-        if absent := self.missing():
+    def require(self, wanted: Sequence[str]) -> None:
+        """Raise ``BedError`` unless every program of ``wanted`` is there."""
+        if absent := self.missing(wanted):
             raise BedError(
                 f"{', '.join(absent)} not built in {self.cache}; run `python -m testbed get` "
                 "(about 7 minutes the first time, seconds afterwards)"

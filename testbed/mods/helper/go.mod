@@ -1,0 +1,3 @@
+module testbed.example/helper
+
+go 1.26.0
