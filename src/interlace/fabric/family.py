@@ -152,8 +152,6 @@ class SoftwareTuple(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Profile as the user names it (``default``, ``simple`` …) to ``Profile.id``."""
     environment: Literal["set", "source"] = "set"
     """Whether the profile's values are set one by one, or its script is sourced before the user's command."""
-    native_sidecar: bool = True
-    """The daemon ends on SIGTERM, so that a native sidecar ends with its Pod."""
     daemon_args: tuple[str, ...] = ()
     """Arguments of the daemon that only this release needs."""
     preferred: bool = False
