@@ -1,4 +1,4 @@
-"""What is installed in a cluster, as objects ready for server-side apply.
+"""What of our own is installed in a cluster, as objects ready for server-side apply.
 
 The one source of ``deploy/interlace.yaml``, of the demo and of the tests. Invariant: each component
 holds the rights that its code uses and no other; the agents can write claims and slices of their own
@@ -9,7 +9,6 @@ node (from Kubernetes 1.36 enforced by the API server), nobody can read Secrets 
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Final
 
 import yaml
@@ -405,7 +404,3 @@ def _imex_host(*, namespace: str, image: str, driver_root: str) -> _Object:
     return _workload(
         "DaemonSet", IMEX_HOST, namespace=namespace, template=template, updateStrategy={"type": "OnDelete"}
     )
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render(manifests()))
