@@ -9,16 +9,21 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from interlace.fabric.family import Source
 
+MIB: Final = 1 << 20
+
+LEAST_SIZE: Final = 256 * MIB
+"""Rows below it say nothing about bandwidth; no row of the table starts lower."""
+
 Scope = Literal["nodes", "nvlink"]
 """``nodes``: traffic leaves the nodes through their NICs; ``nvlink``: all ranks are in one NVLink domain."""
 
-RING_BOUND = ("all_reduce", "all_gather", "reduce_scatter")
+RING_BOUND: Final = ("all_reduce", "all_gather", "reduce_scatter")
 """Collectives whose busbw a ring through all ranks bounds by the line rate of a node."""
 
 
