@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--platform-rate", type=int, help="requests a second of the platform (default: its own)")
     parser.add_argument("--volume-wait", type=float, default=0.0, help="seconds from binding to Prepare")
     parser.add_argument("--steady", type=float, default=10.0, help="seconds of rest")
+    parser.add_argument("--together", action="store_true", help="our components in one process instead of one each")
     parser.add_argument("--tag", default="", help="name of a series with other settings")
     parser.add_argument("--driver-programs", type=Path, help="folder of the known driver's programs")
     parser.add_argument("--driver-source", type=Path, help="the known driver's source tree")
@@ -142,6 +143,7 @@ def main(argv: Sequence[str]) -> int:
         platform_rate=given.platform_rate,
         volume_wait=given.volume_wait,
         steady=given.steady,
+        together=given.together,
         tag=given.tag,
         driver_programs=given.driver_programs,
         driver_source=given.driver_source,

@@ -55,6 +55,8 @@ class _Running:
         Agents that were started together read NVML at about the same time. On separate machines that is no
         matter; here it fills all cores for seconds, so a run begins when a round has just ended.
         """
+        if not self.cluster.fleet.programs.separate:
+            return  # facts of simulated GPUs are read without a process
         before = self._helpers()
         quiet, last = 0.0, before
         with contextlib.suppress(TimeoutError):
@@ -123,6 +125,7 @@ class Interlace:
         )
         with tempfile.TemporaryDirectory(prefix="interlace-bench-") as folder:
             launch = Launcher(nvml=await compile_nvml(Path(folder)))
-            programs = Programs(imex_start=series.imex_start, separate=SEPARATE, launch=launch)
+            separate = frozenset() if series.together else SEPARATE
+            programs = Programs(imex_start=series.imex_start, separate=separate, launch=launch)
             async with run_cluster(settings, programs=programs, tell=self._tell) as cluster:
                 yield _Running(cluster)

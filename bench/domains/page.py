@@ -51,6 +51,8 @@ _CAVEATS = """## What to keep in mind
   counts, not times.
 * **From 18 nodes on, CPU decides the time here**, see [what the cores allow](#what-the-cores-allow): where its last
   two columns come near each other, the figure is that of two cores doing the work of all machines.
+* **The budgets of time come from a prototype whose agents shared one process.** The side series `together` has our
+  components in the process of the hollow nodes likewise, so two cores are not shared by sixty programs.
 * **The known driver's figures were recorded earlier** on a machine of the same size, with Kubernetes 1.36.2, by
   the harness that this one grew out of ([bench/domains/README.md](../bench/domains/README.md)); they are not
   from the same hour. Counts compare well, times only in size. Its kubelet model asked GET and PATCH for each

@@ -35,6 +35,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     """Rest before the first and after each run."""
     limit: float = 180.0
     """For each phase."""
+    together: bool = False
+    """Our components in the process of the hollow nodes, as the prototype that the budgets of time come from had them,
+    instead of one process each: two cores are then not shared by sixty programs."""
     tag: str = ""
     """Part of the names of the result files; tells series with different settings apart."""
     driver_programs: Path | None = None
