@@ -35,6 +35,7 @@ DOMAIN_NAMESPACE_ANNOTATION = "interlace.dev/domain-namespace"
 """On cliques: whose domain it is, so that an agent needs no right to read ComputeDomains."""
 
 AllocationMode = Literal["Single", "All"]
+Isolation = Literal["Domain", "Channel"]
 Readiness = Literal["Ready", "NotReady"]
 
 REQUIRED = {"crd": "required"}
@@ -66,6 +67,28 @@ class ComputeDomainChannelSpec(Struct, frozen=True, omit_defaults=False):
     ] = "Single"
 
 
+class PeerBarrier(Struct, frozen=True):
+    """Holds Pods back until their IMEX is connected to its peers."""
+
+    nodes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Nodes that the domain has to have before any Pod starts; 0: as many as there are.",
+            extra=WITHOUT_DEFAULT,
+        ),
+    ] = 0
+    timeout_seconds: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=86400,
+            description="Longest wait of a Pod, 300 where it is not given; then the Pod starts without its peers.",
+            extra=WITHOUT_DEFAULT,
+        ),
+    ] = 300
+
+
 class ComputeDomainSpec(Struct, frozen=True, omit_defaults=False):
     """What is wanted; immutable once created."""
 
@@ -74,6 +97,17 @@ class ComputeDomainSpec(Struct, frozen=True, omit_defaults=False):
         int,
         Meta(ge=0, description="Deprecated, leave it at 0. With fewer nodes than this status.status is NotReady."),
     ] = 0
+    isolation: Annotated[
+        Isolation,
+        Meta(
+            description="Domain (what counts where nothing is given): an IMEX domain and nodes of its own. Channel: an "
+            "IMEX channel of its own in an IMEX domain, and on nodes, that it shares with other domains of this kind.",
+            extra=WITHOUT_DEFAULT,
+        ),
+    ] = "Domain"
+    wait_for_peers: Annotated[
+        PeerBarrier | None, Meta(description="Where it is given, Pods start once their IMEX peers are connected.")
+    ] = None
 
 
 class ComputeDomainNode(Struct, frozen=True, omit_defaults=False):
@@ -129,7 +163,7 @@ class ComputeDomain(Struct, frozen=True):
     status: ComputeDomainStatus | None = None
 
 
-class ComputeDomainDaemonInfo(Struct, frozen=True, omit_defaults=False):
+class ComputeDomainDaemonInfo(Struct, frozen=True):
     """One IMEX daemon of a clique."""
 
     node_name: Annotated[str, Meta(description="Name of the Node.")]
@@ -146,6 +180,10 @@ class ComputeDomainDaemonInfo(Struct, frozen=True, omit_defaults=False):
         Readiness,
         Meta(description="Not maintained: readiness is in the status of the ResourceClaims and of the ComputeDomain."),
     ] = "NotReady"
+    shared: Annotated[
+        bool,
+        Meta(description="The node is opened for more than one Pod of the domain.", extra=WITHOUT_DEFAULT),
+    ] = False
 
 
 class ComputeDomainClique(Struct, frozen=True):

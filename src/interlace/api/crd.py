@@ -128,8 +128,11 @@ def _type(info: inspect.Type) -> dict[str, Any]:
             return {"type": "array", "items": _type(info.item_type)}
         case inspect.LiteralType():
             return {"type": "string", "enum": list(info.values)}
+        case inspect.BoolType():
+            return {"type": "boolean"}
         case inspect.IntType():
-            return {"type": "integer"} | ({} if info.ge is None else {"minimum": info.ge})
+            low = {} if info.ge is None else {"minimum": info.ge}
+            return {"type": "integer"} | low | ({} if info.le is None else {"maximum": info.le})
         case inspect.StrType():
             return {"type": "string"}
     raise TypeError(f"no CRD schema for {type(info).__name__}: give api.crd a rule for it")

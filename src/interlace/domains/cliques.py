@@ -76,10 +76,12 @@ def plan(
     places: Mapping[str, Place],
     current: Mapping[str, ComputeDomainClique],
     slots: int,
+    share: bool = False,
 ) -> Plan:
     """Node maps for ``members`` (their names), given what is known of the nodes and what stands now.
 
-    ``current`` by clique id; ``slots`` is the most nodes that one clique may hold.
+    ``current`` by clique id; ``slots`` is the most nodes that one clique may hold; with ``share`` all nodes are
+    opened for more Pods of the domain.
     """
     rows_now = {row.node_name: (clique, row) for clique, object_ in current.items() for row in object_.daemons}
     wanted: dict[str, dict[str, str]] = {clique: {} for clique in current}
@@ -102,6 +104,7 @@ def plan(
         assignment = assign(_indexes(current.get(clique)), nodes=addresses, slots=slots)
         full |= dict.fromkeys(assignment.refused, clique)
         live = {places[node].address for node in addresses if node in places}
+        opened = {row.node_name for row in current[clique].daemons if row.shared} if clique in current else set()
         rows = [
             ComputeDomainDaemonInfo(
                 node_name=node,
@@ -109,6 +112,7 @@ def plan(
                 ip_address=addresses[node] if places.get(node, _NOWHERE).address or addresses[node] not in live else "",
                 clique_id=clique,
                 index=index,
+                shared=share or node in opened,
             )
             for node, index in assignment.indexes.held.items()
         ]
@@ -132,6 +136,12 @@ def changed(draft: Draft, current: ComputeDomainClique | None) -> bool:
 def grows(draft: Draft, current: ComputeDomainClique | None) -> bool:
     """Whether the write brings something that a member waits for, a node or an address."""
     return not {*draft.rows} <= {*_rows(current)}
+
+
+def opens(draft: Draft, current: ComputeDomainClique | None) -> bool:
+    """Whether the write opens a node that a claim waits for."""
+    before = {row.node_name for row in _rows(current) if row.shared}
+    return any(row.shared and row.node_name not in before for row in draft.rows)
 
 
 def body(draft: Draft, *, domain: ComputeDomain, namespace: str, current: ComputeDomainClique | None) -> dict[str, Any]:
@@ -193,5 +203,6 @@ __all__ = [
     "clique_id",
     "clique_name",
     "grows",
+    "opens",
     "plan",
 ]

@@ -31,6 +31,7 @@ from interlace.domains.reasons import DomainReason, WaitReason
 from interlace.domains.retry import Silence
 from interlace.domains.running import Interruptions, Notice, Orphans
 from interlace.domains.settings import ControllerSettings
+from interlace.domains.sharing import Queueing
 from interlace.domains.sources import Sources
 from interlace.domains.template import template
 from interlace.domains.waiting import Patience, Wait, waits
@@ -57,6 +58,7 @@ class Memo(msgspec.Struct):
     patience: Patience = msgspec.field(default_factory=Patience)
     silence: Silence = msgspec.field(default_factory=Silence)
     interruptions: Interruptions = msgspec.field(default_factory=Interruptions)
+    queueing: Queueing = msgspec.field(default_factory=Queueing)
     pending: debounce.Pending | None = None
     map_refusal: str = ""
     """Why the server did not take the node map last, in its own words."""
@@ -103,6 +105,7 @@ class Reconciler:
             domain = shown or await self._hidden(uid)
             if domain is None:
                 self._memos.pop(uid, None)
+                self._sources.hungry.discard(uid)
                 await self._sweep(uid)
                 return self._tell_orphans(uid)
             if domain.metadata.deletion_timestamp is not None:
@@ -145,14 +148,28 @@ class Reconciler:
         began = time.thread_time()
         claims = membership(self._sources.claims_of(uid), namespace=domain.metadata.namespace)
         places = {node: self._sources.place(node) for node in claims.members}
+        next_share = self._share_in(uid, claims, memo)
         plan = cliques.plan(
-            claims.members, places=places, current=self._cliques_of(uid), slots=self._settings.max_nodes
+            claims.members,
+            places=places,
+            current=self._cliques_of(uid),
+            slots=self._settings.max_nodes,
+            share=next_share is not None and next_share <= 0,
         )
         memo.rest_until = self._clock() + REST * (time.thread_time() - began)
         next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
         next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
         next_template = None if memo.refused is None else memo.refused_until - self._clock()
-        return _soonest(next_map, next_status, next_template)
+        return _soonest(next_map, next_status, next_template, next_share if next_share and next_share > 0 else None)
+
+    def _share_in(self, uid: str, claims: Membership, memo: Memo) -> float | None:
+        """Seconds until the nodes of the domain are opened for more of its Pods, at most 0 for now."""
+        now, free_nodes = self._clock(), self._sources.free_nodes
+        memo.queueing.observe(claims.unallocated, now=now)
+        due = memo.queueing.due_in(free_nodes=free_nodes, now=now)
+        if due is not None and free_nodes:
+            self._sources.hungry.add(uid)
+        return due
 
     def _cliques_of(self, uid: str) -> dict[str, ComputeDomainClique]:
         return {cliques.clique_id(clique): clique for clique in self._sources.cliques_of(uid)}
@@ -236,7 +253,8 @@ class Reconciler:
         now = self._clock()
         memo.pending = debounce.observe(memo.pending, wanted=drafts, now=now)
         grows = any(cliques.grows(draft, current.get(clique)) for clique, draft in drafts.items())
-        if (due := debounce.map_due_in(memo.pending, waiting=waiting, grows=grows, now=now)) > 0:
+        opens = any(cliques.opens(draft, current.get(clique)) for clique, draft in drafts.items())
+        if not opens and (due := debounce.map_due_in(memo.pending, waiting=waiting, grows=grows, now=now)) > 0:
             return due
         memo.pending = None
         try:

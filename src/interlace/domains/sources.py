@@ -18,6 +18,7 @@ from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, Resourc
 from interlace.domains.membership import node_of
 from interlace.domains.places import Place, place
 from interlace.domains.retry import pods_to_touch
+from interlace.domains.sharing import is_free
 from interlace.domains.template import SELECTOR
 from interlace.kube.client import Client
 from interlace.kube.informer import Informer
@@ -87,12 +88,15 @@ class Sources:
         )
         self.hidden: set[str] = set()
         """Uids of objects that we have deleted and that the caches still show."""
+        self.hungry: set[str] = set()
+        """Domains with claims that wait: they are told once no node is free any more."""
+        self._free: set[str] = set()
         self._informers = (self.domains, self.cliques, self.templates, self._claims, self._slices, self._hosts)
         self.domains.on_change(lambda old, new: self._tell(old, new, _uid))
         self.cliques.on_change(lambda old, new: self._tell(old, new, _domain))
         self.templates.on_change(lambda old, new: self._tell(old, new, _domain))
         self._claims.on_change(self._claim_changed)
-        self._slices.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_slice_node(obj))))
+        self._slices.on_change(self._slice_changed)
         self._hosts.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_pod_node(obj))))
 
     async def run(self) -> None:
@@ -138,11 +142,35 @@ class Sources:
         """What is known of a node."""
         return place(slices=self._slices.by(NODE, node), hosts=self._hosts.by(NODE, node))
 
+    @property
+    def free_nodes(self) -> bool:
+        """Whether there is a node that a new domain could take."""
+        return bool(self._free)
+
     def _domains_on(self, nodes: Iterable[str]) -> Iterable[str]:
         return {uid for node in nodes for claim in self._claims.by(NODE, node) for uid in _domain(claim)}
 
+    def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        self._tell(old, new, lambda obj: self._domains_on(_slice_node(obj)))
+        self._count_free({node for obj in (old, new) if obj is not None for node in _slice_node(obj)})
+
+    def _count_free(self, nodes: Iterable[str]) -> None:
+        before = bool(self._free)
+        for node in nodes:
+            if is_free(self._slices.by(NODE, node), self._claims.by(NODE, node)):
+                self._free.add(node)
+            else:
+                self._free.discard(node)
+        if before and not self._free:
+            hungry, self.hungry = self.hungry, set()
+            for uid in hungry:
+                self._changed(uid)
+
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self._tell(old, new, _domain)
+        nodes = [set(_claim_node(claim)) if claim is not None else set() for claim in (old, new)]
+        if nodes[0] != nodes[1]:
+            self._count_free(nodes[0] | nodes[1])
         for pod in pods_to_touch(old, new):
             self._touch(pod)
 

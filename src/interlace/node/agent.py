@@ -29,6 +29,7 @@ from interlace.node.errors import AgentError
 from interlace.node.fabric import Fabric, judge, succeed, unreadable
 from interlace.node.facts import FactsError, FactsSource
 from interlace.node.metrics import Metrics
+from interlace.node.offering import Offering
 from interlace.node.outage import OutageWatch
 from interlace.node.peers import PeersWatch
 from interlace.node.plugin import Registration, dra_services, health_service
@@ -79,7 +80,12 @@ class _Agent:
             events=self._events,
         )
         self._cliques = CliqueWatch(self._client, namespace=settings.namespace, state=self._state)
-        self._slices = SlicePublisher(self._client, node=settings.node_name, rival_timeout=settings.rival_timeout)
+        self._slices = SlicePublisher(
+            self._client,
+            node=settings.node_name,
+            rival_timeout=settings.rival_timeout,
+            on_published=self._state.poke,
+        )
         self._sweeper = Sweeper(
             settings,
             client=self._client,
@@ -105,6 +111,7 @@ class _Agent:
                     self._reporter.run,
                     self._cliques.run,
                     self._slices.run,
+                    Offering(state=self._state, shelf=self._slices).run,
                     self._sweeper.run,
                     self._peers.run,
                     OutageWatch(state=self._state, reporter=self._reporter).run,

@@ -18,6 +18,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     index: int
     address: str
+    shared: bool = False
+    """Whether the controller asks to open the node for more Pods of the domain."""
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ def membership(clique: ComputeDomainClique, *, node: str) -> Membership | None:
     domain = clique.metadata.labels.get(DOMAIN_LABEL, "")
     if not domain:
         return None
-    rows = tuple(Row(node=d.node_name, index=d.index, address=d.ip_address) for d in clique.daemons)
+    rows = tuple(Row(node=d.node_name, index=d.index, address=d.ip_address, shared=d.shared) for d in clique.daemons)
     return Membership(
         domain=domain,
         name=clique.metadata.annotations.get(DOMAIN_NAME_ANNOTATION, ""),

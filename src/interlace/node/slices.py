@@ -1,20 +1,21 @@
 """The node's one ResourceSlice: what the scheduler may give away here.
 
-Invariant: unless the fabric verdict changes, or somebody else changes or deletes the slice, nothing is
-written: not when a domain comes, not when it goes. Kubelet deletes all slices of its node when it starts, and
-those of a driver whose socket is gone; so the slice is watched and written again.
+Invariant: unless the fabric verdict or the offer changes, or somebody else changes or deletes the slice, nothing
+is written: not when a domain comes with one Pod a node, not when it goes. Kubelet deletes all slices of its node
+when it starts, and those of a driver whose socket is gone; so the slice is watched and written again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from interlace.api.computedomain import DRIVER
-from interlace.api.resource import Device, DeviceAttribute, ResourcePool, ResourceSlice, ResourceSliceSpec
+from interlace.api.resource import ResourcePool, ResourceSlice, ResourceSliceSpec
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError
 from interlace.kube.informer import Informer
@@ -22,29 +23,10 @@ from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
 from interlace.node.errors import RivalDriver
 from interlace.node.fabric import Fabric
+from interlace.node.offer import Offer, devices
 
-CHANNEL, UNHEALTHY = "channel", "channel-unhealthy"
-_ATTRIBUTE_LIMIT = 64
 _NAME_LIMIT = 253
 log = get_logger(__name__)
-
-
-def devices(fabric: Fabric) -> list[Device]:
-    """The devices of this node: one channel, the lock that gives the node to one domain.
-
-    On an unhealthy fabric its type is one that no DeviceClass selects. ``clique`` is left out where it is not
-    known, which is something else than ``""``: no fabric.
-    """
-    attributes = {
-        "type": DeviceAttribute(string=CHANNEL if fabric.healthy else UNHEALTHY),
-        "id": DeviceAttribute(int_=0),
-        "domain": DeviceAttribute(string=""),
-    }
-    if fabric.clique or fabric.healthy:
-        attributes["clique"] = DeviceAttribute(string=fabric.clique)
-    if not fabric.healthy:
-        attributes["reason"] = DeviceAttribute(string=fabric.reason[:_ATTRIBUTE_LIMIT])
-    return [Device(name="channel-0", attributes=attributes)]
 
 
 def remember_clique(fabric: Fabric, published: ResourceSlice | None) -> Fabric:
@@ -67,18 +49,24 @@ def slice_name(node: str) -> str:
 class SlicePublisher:
     """Keeps the slice as it should be, and looks for slices of another driver with our name."""
 
-    def __init__(self, client: Client, *, node: str, rival_timeout: float) -> None:
+    def __init__(
+        self, client: Client, *, node: str, rival_timeout: float, on_published: Callable[[], None] = lambda: None
+    ) -> None:
         self._client = client
+        self._on_published = on_published
         self._node = node
         self._name = slice_name(node)
         self._rival_timeout = rival_timeout
         self._fabric: Fabric | None = None
+        self._offer: Offer | None = None
         self._queue: WorkQueue[str] = WorkQueue()
         self._touched = asyncio.Event()
         self._informer = Informer(client, ResourceSlice, fields=f"spec.nodeName={node},spec.driver={DRIVER}")
         self._informer.on_change(self._changed)
         self.cleared = asyncio.Event()
         """Set once no slice of another driver of our name is on this node."""
+        self.seen = asyncio.Event()
+        """Set once the slices that an earlier run left have been read."""
         self.published = False
         """Whether the slice on the server is the one wanted, as far as we know."""
 
@@ -87,11 +75,24 @@ class SlicePublisher:
         self._fabric = fabric
         self._queue.add(self._name)
 
+    def offer(self, offer: Offer) -> None:
+        """Publish this from now on."""
+        if offer != self._offer:
+            self._offer = offer
+            self.published = False
+            self._queue.add(self._name)
+
+    @property
+    def own(self) -> ResourceSlice | None:
+        """Our slice as the server has it."""
+        return self._informer.get(self._name)
+
     async def run(self) -> None:
         """Publish until cancelled. Raises ``RivalDriver`` where another driver's slices do not go away."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informer.run())
             await self._informer.synced()
+            self.seen.set()
             await self._clear()
             self.cleared.set()
             await work(self._queue, self._publish, workers=1)
@@ -133,13 +134,13 @@ class SlicePublisher:
             self._queue.add(self._name)
 
     async def _publish(self, name: str) -> None:
-        if self._fabric is None:
+        if self._fabric is None or self._offer is None:
             return
-        own = self._informer.get(name)
+        own, offer = self.own, self._offer
         fabric = remember_clique(self._fabric, own)
-        wanted = devices(fabric)
+        wanted = devices(fabric, offer=offer)
         if own is not None and own.spec.devices == wanted and own.spec.pool.resource_slice_count == 1:
-            self.published = True
+            self._stands(offer)
             return
         self.published = False
         generation = max((found.spec.pool.generation for found in self._informer.items()), default=0) + 1
@@ -156,12 +157,17 @@ class SlicePublisher:
             "spec": spec,
         }
         written = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
-        self.published = True
         log.info("slice published", slice=name, generation=generation, clique=fabric.clique, healthy=fabric.healthy)
+        self._stands(offer)
         # A slice that came and went while no watch stood is a change that nobody is told of: look again.
         await self._informer.reached(written.metadata.resource_version)
         if self._informer.get(name) is None:
             self._queue.add(name)
+
+    def _stands(self, offer: Offer) -> None:
+        before, self.published = self.published, offer == self._offer
+        if self.published and not before:
+            self._on_published()
 
 
 class _Field(msgspec.Struct, rename="camel"):

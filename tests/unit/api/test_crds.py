@@ -45,6 +45,11 @@ ADDED = {
     "kind",
     "metadata",
     "spec",
+    "spec.isolation",
+    "spec.waitForPeers",
+    "spec.waitForPeers.nodes",
+    "spec.waitForPeers.timeoutSeconds",
+    "daemons[].shared",
     "status.readyNodes",
     "status.conditions",
     *(

@@ -18,9 +18,10 @@ from interlace.node.fabric import NO_FABRIC, Fabric, judge
 from interlace.node.facts import ZERO_UUID, FabricHealth, FabricState, GpuFabric
 from interlace.node.gate import Closed, Open, View, gate
 from interlace.node.membership import Membership, Row
+from interlace.node.offer import devices
 from interlace.node.orders import order, wanted_domain
 from interlace.node.peers import Watched, due_at, observe, verdict
-from interlace.node.slices import devices, remember_clique, slice_name
+from interlace.node.slices import remember_clique, slice_name
 from interlace.node.standing import Standing, Verdict, body, reported
 from tests.unit.node.parts import (
     CLIQUE,

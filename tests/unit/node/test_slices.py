@@ -10,6 +10,7 @@ from typing import Any
 from interlace.api.resource import ResourceSlice
 from interlace.kube.client import Client
 from interlace.node.fabric import Fabric
+from interlace.node.offer import FREE
 from interlace.node.slices import SlicePublisher, slice_name
 from interlace.sim.apiserver import ApiServer
 from tests.unit.node.parts import CLIQUE, NODE
@@ -47,6 +48,7 @@ async def test_a_slice_that_is_deleted_while_nobody_watches_is_published_again(e
         await publisher.cleared.wait()
         client.gate.clear()
         await eventually(lambda: embedded_plane.faults.drop_watches("resourceslices"), within=10)
+        publisher.offer(FREE)
         publisher.show(Fabric(clique=CLIQUE))
         first = await eventually(uid, within=10, what="the slice")
         await admin.delete(ResourceSlice, slice_name(NODE))

@@ -1,0 +1,53 @@
+"""When the nodes of a domain are opened for more Pods of the same domain.
+
+A free node offers one device, so the scheduler spreads the Pods of a domain over nodes and keeps domains
+apart without a write. Only where that leaves a Pod waiting are slots opened on the nodes that the domain has
+already: after ``PATIENCE`` where no free node is left, else after ``LONG_PATIENCE``, as free nodes may not
+suit the Pod. A Pod that the scheduler reports as unschedulable is no sign: it does so also while the
+claim does not exist yet.
+
+Invariant: a row that is opened stays so until it goes; the agent of the node closes it safely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from interlace.api.resource import ResourceClaim, ResourceSlice
+
+PATIENCE = 1.0
+"""Seconds that a claim waits until nodes are opened, where no free node is left."""
+LONG_PATIENCE = 15.0
+"""The same where there are free nodes: they do not suit, or the scheduler is slow."""
+
+DOMAIN_ATTRIBUTE, TYPE_ATTRIBUTE = "domain", "type"
+CHANNEL = "channel"
+"""Value of the type attribute on nodes whose fabric works."""
+
+
+class Queueing:
+    """Remembers since when each claim of one domain has waited for a node."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def observe(self, unallocated: Iterable[ResourceClaim], *, now: float) -> None:
+        """These claims, and no others, wait at ``now``."""
+        self._since = {claim.metadata.uid: self._since.get(claim.metadata.uid, now) for claim in unallocated}
+
+    def due_in(self, *, free_nodes: bool, now: float) -> float | None:
+        """Seconds until nodes are opened, at most 0 for now; None: no claim waits."""
+        if not self._since:
+            return None
+        return min(self._since.values()) + (LONG_PATIENCE if free_nodes else PATIENCE) - now
+
+
+def is_free(slices: Iterable[ResourceSlice], claims: Iterable[ResourceClaim]) -> bool:
+    """Whether a node, given its slices and the claims allocated there, would take a domain that is not there yet."""
+    return not any(True for _ in claims) and any(
+        (kind := device.attributes.get(TYPE_ATTRIBUTE)) is not None
+        and kind.string == CHANNEL
+        and ((holder := device.attributes.get(DOMAIN_ATTRIBUTE)) is None or not holder.string)
+        for slice_ in slices
+        for device in slice_.spec.devices
+    )
