@@ -8,5 +8,5 @@ uv=build/uv/bin/uv
 compile() {
   "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url "$@"
 }
-compile pyproject.toml --extra sim --group dev --output-file requirements/dev.txt "$@"
+compile pyproject.toml --extra sim --extra gke --extra report --extra webhook --group dev --output-file requirements/dev.txt "$@"
 compile testbed/mods/toolchain.in --output-file testbed/mods/toolchain.txt "$@"
