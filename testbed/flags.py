@@ -60,6 +60,8 @@ class Settings:
     """Handed to API server, scheduler and controller manager."""
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
     """API versions to serve or not, e.g. ``{"resource.k8s.io/v1beta1": True}``."""
+    authorization: tuple[str, ...] = ("Node", "RBAC")
+    """Modes of the API server. Without Node it needs no ``resource.k8s.io/v1`` of its own to become ready."""
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -140,7 +142,7 @@ def _apiserver(state: Path, ports: Ports, settings: Settings) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={state / 'pki' / 'sa.pub'}",
         f"--service-account-signing-key-file={state / 'pki' / 'sa.key'}",
-        "--authorization-mode=Node,RBAC",
+        "--authorization-mode=" + ",".join(settings.authorization),
         "--allow-privileged=true",
         "--profiling=false",
         f"--audit-policy-file={state / 'audit-policy.yaml'}",

@@ -8,6 +8,7 @@ gone, however it is left.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -20,10 +21,11 @@ import msgspec
 
 from interlace.api.computedomain import DRIVER, ComputeDomain
 from interlace.api.core import Node, Pod
-from interlace.api.resource import ResourceClaim, ResourceSlice
+from interlace.api.resource import GROUP, ResourceClaim, ResourceSlice
 from interlace.kube.client import Client
 from interlace.kube.informer import Informer
 from interlace.kube.untyped import apply_manifest
+from interlace.kube.versions import NEWEST
 from interlace.manifests import manifests
 from interlace.sim.kubelet.fleet import Fleet
 from interlace.sim.kubelet.hardware import build_trays, claim_networks, control_machine
@@ -44,6 +46,11 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What to simulate."""
 
     server: Literal["embedded", "real"] = "embedded"
+    resource_version: str = NEWEST
+    """In which ``resource.k8s.io`` is served. Older than v1 on a real API server: with stand-ins for the platform,
+    because the real scheduler and controller manager want v1."""
+    device_status: bool = True
+    """Feature gate DRAResourceClaimDeviceStatus."""
     nodes: int = 18
     per_clique: int = 18
     fabric: bool = True
@@ -181,33 +188,75 @@ def _roomy_folder() -> Path:
 
 @asynccontextmanager
 async def _start_plane(settings: ClusterSettings, *, state: Path, tell: Callable[[str], None]) -> AsyncIterator[Plane]:
+    older = settings.resource_version != NEWEST
     if settings.server == "real":
         from testbed.flags import Settings  # noqa: PLC0415  only in a checkout
         from testbed.plane import ControlPlane  # noqa: PLC0415
 
-        tell("starting real etcd, kube-apiserver, kube-scheduler and kube-controller-manager")
-        async with ControlPlane(
-            state_dir=state / "plane",
-            settings=Settings(
-                client_qps=settings.platform_rate,
-                node_monitor_grace_period=settings.node_grace,
-                toleration_seconds=settings.eviction,
-            ),
-        ) as plane:
-            yield plane
+        tell(
+            "starting real etcd and kube-apiserver, and a simulated scheduler and controllers"
+            if older
+            else "starting real etcd, kube-apiserver, kube-scheduler and kube-controller-manager"
+        )
+        wanted = Settings(
+            client_qps=settings.platform_rate,
+            node_monitor_grace_period=settings.node_grace,
+            toleration_seconds=settings.eviction,
+            feature_gates={} if settings.device_status else _WITHOUT_DEVICE_STATUS,
+        )
+        if older:
+            served = {f"{GROUP}/{NEWEST}": False, f"{GROUP}/{settings.resource_version}": True}
+            wanted = dataclasses.replace(
+                wanted, scheduler=False, controller_manager=False, authorization=("RBAC",), runtime_config=served
+            )
+        async with ControlPlane(state_dir=state / "plane", settings=wanted) as plane:
+            if not older:
+                yield plane
+                return
+            async with Client(
+                plane.credentials(_USER, groups=["system:masters"]), user_agent="interlace-demo"
+            ) as client:
+                await apply_manifest(client, _NODES_MAY, manager=_USER)
+            async with _stand_ins(plane, settings=settings):
+                yield plane
         return
     from interlace.sim.apiserver import ApiServer  # noqa: PLC0415
-    from interlace.sim.platform.run import run_platform  # noqa: PLC0415
 
     tell("starting the embedded (simulated) API server, scheduler and controllers")
-    async with ApiServer(state_dir=state / "plane") as server, asyncio.TaskGroup() as group:
+    embedded = ApiServer(
+        state_dir=state / "plane", resource_version=settings.resource_version, device_status=settings.device_status
+    )
+    async with embedded as server, _stand_ins(server, settings=settings):
+        yield server
+
+
+@asynccontextmanager
+async def _stand_ins(plane: Plane, *, settings: ClusterSettings) -> AsyncIterator[None]:
+    from interlace.sim.platform.run import run_platform  # noqa: PLC0415
+
+    async with asyncio.TaskGroup() as group:
         task = group.create_task(
-            run_platform(server, node_grace=settings.node_grace, toleration=float(settings.eviction))
+            run_platform(plane, node_grace=settings.node_grace, toleration=float(settings.eviction))
         )
         try:
-            yield server
+            yield
         finally:
             task.cancel()
 
+
+_WITHOUT_DEVICE_STATUS = {
+    "DRAResourceClaimDeviceStatus": False,
+    "DRAResourceClaimGranularStatusAuthorization": False,
+    "DRADeviceBindingConditions": False,
+}
+"""The others need the first."""
+_NODES_MAY = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "nodes-without-node-authorizer"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}],
+}
+"""The Node authorizer wants v1 and is left out with it."""
 
 __all__ = ["Cluster", "ClusterSettings", "NotReachedError", "run_cluster"]

@@ -84,6 +84,9 @@ class Call:
     verb: Verb
     target: Target
     kind: Kind
+    """As it is stored."""
+    asked: Kind
+    """In the version that the path names, in which answers show it."""
     query: Mapping[str, str]
     content_type: str
     accept: str

@@ -9,10 +9,12 @@ Invariant: two kinds with the same ``storage`` key are views of the same objects
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from interlace.api.resource import GROUP
+from interlace.kube.versions import NEWEST
 from interlace.sim.apiserver.schema import CrdSchema
 from interlace.sim.apiserver.shapes import Shape, builtin, from_schema
 
@@ -49,6 +51,8 @@ class Kind:
     schema: CrdSchema | None = field(default=None, repr=False, compare=False)
     """Set for custom kinds."""
     definition: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+    stored_as: Kind | None = field(default=None, repr=False, compare=False)
+    """The version in which objects are stored, if this is an older one of a built-in kind."""
     list_kind: str = ""
 
     @property
@@ -188,13 +192,16 @@ def custom_kinds(definition: dict[str, Any]) -> Iterator[Kind]:
 class Kinds:
     """The kinds served now."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, resource_version: str = NEWEST) -> None:
+        """``resource_version``: the one version in which ``resource.k8s.io`` is served."""
         self._by_path: dict[tuple[str, str, str], Kind] = {}
         self._custom: dict[str, list[Kind]] = {}
         self.revision = 0
         """Grows with every change; caches of discovery documents hang on it."""
         for row in _ROWS:
             kind = _kind(row)
+            if kind.group == GROUP and resource_version != NEWEST:
+                kind = replace(kind, version=resource_version, stored_as=kind)
             self._by_path[kind.group, kind.version, kind.plural] = kind
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:

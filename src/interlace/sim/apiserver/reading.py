@@ -67,7 +67,7 @@ def _version(call: Call) -> int:
 def read_list(call: Call, store: Store) -> bytes:
     """One page. Raises ApiFault."""
     kind, query = call.kind, call.query
-    view = negotiate(call.accept, kind, include=query.get("includeObject", ""))
+    view = negotiate(call.accept, call.asked, include=query.get("includeObject", ""))
     collection = store.collection(kind.storage)
     keep = selection(call)
     limit = call.integer("limit") or 0
@@ -111,7 +111,7 @@ def read_list(call: Call, store: Store) -> bytes:
         keys = keys[:limit]
     live = objects is collection.objects and view.form == "object"
     items = [(objects[key], collection.bytes_of(key) if live else None) for key in keys]
-    return view.list_bytes(items, kind, meta)
+    return view.list_bytes(items, call.asked, meta)
 
 
 def _check_match(match: str, query: Any) -> None:
@@ -154,10 +154,10 @@ class Watch:
     """
 
     def __init__(self, call: Call, store: Store, *, bookmark_every: float, timeout: float) -> None:
-        self.kind: Kind = call.kind
+        self.kind: Kind = call.asked
         self._store = store
         self._collection: Collection = store.collection(call.kind.storage)
-        self._view: View = negotiate(call.accept, call.kind, include=call.query.get("includeObject", ""))
+        self._view: View = negotiate(call.accept, call.asked, include=call.query.get("includeObject", ""))
         self._keep = selection(call)
         self._queue: deque[bytes] = deque()
         self._wake = asyncio.Event()

@@ -21,7 +21,8 @@ from multidict import CIMultiDict
 
 from interlace.kube.config import Config
 from interlace.kube.log import get_logger
-from interlace.sim.apiserver import certificates, errors
+from interlace.kube.versions import NEWEST
+from interlace.sim.apiserver import certificates, errors, older
 from interlace.sim.apiserver.audit import AuditLog
 from interlace.sim.apiserver.auth import Tokens, UserInfo
 from interlace.sim.apiserver.calls import Call, Target, parse_path, verb_of
@@ -56,12 +57,18 @@ class ApiServer:
         *,
         state_dir: Path,
         version: str = "v1.36.3",
+        resource_version: str = NEWEST,
+        device_status: bool = True,
         history: int = 4096,
         bookmark_every: float = 60.0,
         watch_timeout: float = 3000.0,
         port: int = 0,
     ) -> None:
-        """``history`` is the number of changes that each resource remembers, times are in seconds."""
+        """``history`` is the number of changes that each resource remembers, times are in seconds.
+
+        ``resource_version`` is the one version in which ``resource.k8s.io`` is served (1.34 and later: v1), and
+        ``device_status`` the feature gate DRAResourceClaimDeviceStatus (off by default in 1.32).
+        """
         self._dir = state_dir
         self._version = version
         self._bookmark_every = bookmark_every
@@ -69,7 +76,7 @@ class ApiServer:
         self._port = port
         self.store = Store(history=history)
         """All objects; tests may read it."""
-        self.kinds = Kinds()
+        self.kinds = Kinds(resource_version=resource_version)
         self.faults = Faults(self.store)
         """Switches for tests."""
         self._audit = AuditLog()
@@ -84,6 +91,7 @@ class ApiServer:
             admission=self._webhooks.ask,
             allowed=self._gate.authorizer.allowed,
             granular_claims=minor >= 36,
+            device_status=device_status,
         )
         subresources = Subresources(
             store=self.store,
@@ -244,13 +252,14 @@ class ApiServer:
         call = Call(
             verb=verb,  # type: ignore[arg-type]
             target=target,
-            kind=kind,
+            kind=kind.stored_as or kind,
+            asked=kind,
             query=request.query,
             content_type=request.headers.get("Content-Type", ""),
             accept=request.headers.get("Accept", ""),
             user_agent=request.headers.get("User-Agent", ""),
             user=user,
-            body=body,
+            body=older.stored(body, kind),
         )
         if verb != "watch":
             answer = await self._verbs.answer(call)

@@ -103,19 +103,18 @@ class Verbs:
         call.kind = core
 
     def _object(self, call: Call, obj: Json, *, status: int = 200) -> Answer:
-        kind = self._kinds.find(call.target.group, call.target.version, call.target.resource) or call.kind
-        view = negotiate(call.accept, kind, include=call.query.get("includeObject", ""))
-        return Answer(encode(view.show(obj, kind)), status=status, name=obj["metadata"]["name"])
+        view = negotiate(call.accept, call.asked, include=call.query.get("includeObject", ""))
+        return Answer(encode(view.show(obj, call.asked)), status=status, name=obj["metadata"]["name"])
 
     def _get(self, call: Call) -> Answer:
         kind, key = call.kind, call.key
         obj = self._store.get(kind.storage, key)
         if obj is None:
             raise errors.not_found(kind.group, kind.plural, key[1])
-        view = negotiate(call.accept, kind, include=call.query.get("includeObject", ""))
-        if view.form == "object" and obj["apiVersion"] == kind.api_version:
+        view = negotiate(call.accept, call.asked, include=call.query.get("includeObject", ""))
+        if view.form == "object" and obj["apiVersion"] == call.asked.api_version:
             return Answer(self._store.collection(kind.storage).bytes_of(key))
-        return Answer(encode(view.show(obj, kind)))
+        return Answer(encode(view.show(obj, call.asked)))
 
     async def _delete(self, call: Call) -> Answer:
         kind = call.kind
@@ -154,9 +153,9 @@ class Verbs:
                 if fault.code != 404:
                     raise
             else:
-                deleted.append(present(obj, kind))
+                deleted.append(present(obj, call.asked))
         meta = {"resourceVersion": str(self._store.version)}
-        body = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta, "items": deleted}
+        body = {"kind": kind.list_kind, "apiVersion": call.asked.api_version, "metadata": meta, "items": deleted}
         return Answer(encode(body))
 
     async def _special(self, call: Call) -> Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from interlace.sim.apiserver import errors
+from interlace.sim.apiserver import errors, older
 from interlace.sim.apiserver.events import present_event
 from interlace.sim.apiserver.kinds import Kind
 from interlace.sim.apiserver.objects import Json, encode
@@ -78,7 +78,7 @@ def present(obj: Json, kind: Kind) -> Json:
         return obj
     if kind.storage == "events.":
         return present_event(obj, kind)
-    return {**obj, "apiVersion": kind.api_version}
+    return older.shown(obj, kind) if kind.stored_as is not None else {**obj, "apiVersion": kind.api_version}
 
 
 def negotiate(accept: str, kind: Kind, *, include: str = "") -> View:

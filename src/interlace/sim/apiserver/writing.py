@@ -39,11 +39,14 @@ Change = Callable[[Json], Json]
 class Writer:
     """Changes objects in the store on behalf of clients."""
 
-    def __init__(self, *, store: Store, admission: Admission, allowed: Allowed, granular_claims: bool) -> None:
+    def __init__(
+        self, *, store: Store, admission: Admission, allowed: Allowed, granular_claims: bool, device_status: bool
+    ) -> None:
         self._store = store
         self._admission = admission
         self._allowed = allowed
         self._granular = granular_claims
+        self._device_status = device_status
 
     # -- create
 
@@ -323,6 +326,8 @@ class Writer:
         if call.kind.storage == "resourceclaims.resource.k8s.io" and call.target.subresource == "status":
             new = {**new, "status": dict(new.get("status") or {})}
             claims.settle_claim_status(new, old)
+            if not self._device_status and not get(old, "status", "devices"):
+                new["status"].pop("devices", None)
         return new if owned else self._owned(old, new, call, self._manager(call))
 
     def _check(self, new: Json, old: Json, call: Call) -> None:
@@ -366,7 +371,7 @@ class Writer:
         return managed.Manager(
             name=call.manager,
             apply=apply,
-            api_version=call.kind.api_version,
+            api_version=call.asked.api_version,
             subresource=call.target.subresource,
         )
 
