@@ -21,6 +21,7 @@ class Verbs(click.Group):
     table: ClassVar[dict[str, tuple[str, str]]] = {
         "demo": ("interlace.cli.demo:demo", "Watch a domain form, heal, shrink and go, on simulated nodes."),
         "domains": ("interlace.cli.domains:domains", "See ComputeDomains and what they wait for."),
+        "families": ("interlace.cli.families:families", "See what is known about each hardware family."),
         "manifests": (
             "interlace.cli.manifests:print_manifests",
             "Print the YAML that installs Interlace.",

@@ -1,8 +1,9 @@
 """What is known about each hardware family: the single source for every verb.
 
-One TOML file a family under ``fabric/data``; each table names the source of its values (a table inside takes the
-source of the one around it unless it names its own), and ``[sources]`` says what that is and from when. Invariant:
-a ``SoftwareTuple`` is chosen whole, its parts are never mixed with those of another; everything here is frozen.
+One TOML file a family under ``fabric/data``; each table names the ``source`` of its values (``source_of`` that of
+single ones; a table inside takes the source of the one around it unless it names its own), and ``[sources]`` says
+what that is and from when. Invariant: a ``SoftwareTuple`` is chosen whole, its parts are never mixed with those of
+another; everything here is frozen.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A Pod takes all GPUs and all NICs of a node."""
     gke: bool = True
     """Whether the family is offered on GKE."""
+
+    @property
+    def rate_gb_s(self) -> float:
+        """Line rate of all its NICs, one way, in GB/s of 10^9 bytes."""
+        return self.nics * self.nic_gbps / 8
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -358,18 +364,19 @@ def _load(id: str) -> Family:
 
 
 def inherit(table: dict[str, Any], *, source: str = "") -> dict[str, Any]:
-    """Give each table the source of the one around it where it names none. Pure."""
+    """Give each table the source of the one around it where it names none, and drop ``source_of``. Pure."""
     if source and "source" not in table:
         table = {**table, "source": source}
     own = table.get("source", source)
-    return {
-        key: inherit(value, source=own)
-        if isinstance(value, dict) and key not in _PLAIN
-        else [inherit(each, source=own) if isinstance(each, dict) else each for each in value]
-        if isinstance(value, list)
-        else value
-        for key, value in table.items()
-    }
+    return {key: _inherited(key, value, source=own) for key, value in table.items() if key != "source_of"}
+
+
+def _inherited(key: str, value: Any, *, source: str) -> Any:
+    if isinstance(value, dict):
+        return value if key in _PLAIN else inherit(value, source=source)
+    if isinstance(value, list):
+        return [inherit(each, source=source) if isinstance(each, dict) else each for each in value]
+    return value
 
 
 _PLAIN: Final = frozenset({"sources", "profiles", "host_mounts", "copies"})
