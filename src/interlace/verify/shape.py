@@ -94,7 +94,7 @@ def plateau(curve: Curve, *, rate: float) -> Shape | None:
                 kind="plateau",
                 text=f"bandwidth stays at {level:.4g} GB/s, {share:.0%} of 1/{parts} of the line rate",
                 cause=f"only one in {parts} NICs carries data, or one flow a NIC",
-                remedy="Count the devices in the `via NET/…` lines, and compare the IFNAME variables with the interfaces.",
+                remedy="Count the devices in the `via NET/…` lines, and compare IFNAME with the Pod's interfaces.",
                 line=top[-1].line,
             )
     return None

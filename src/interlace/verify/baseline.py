@@ -1,0 +1,86 @@
+"""A site's own baseline: earlier runs of the same sweep on the same hardware, in place of published bands.
+
+Invariant: each size is held against the same size of the baseline, with the noise of its repeats; what the baseline
+does not have is not judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from interlace.verify.comparison import Change, compare, tolerance
+from interlace.verify.curve import LARGE, MIB, size_name
+from interlace.verify.run import Run
+from interlace.verify.verdict import Verdict
+
+_LEAST_TOLERANCE: Final = 0.05
+_FAIL_SHARE: Final = 0.8125
+"""0.65 of 0.80: as far below what is expected as the bands' lower edge is below their upper one."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands against the baseline."""
+
+    verdict: Verdict
+    text: str
+    """A clause with the figures that decided."""
+    changes: tuple[Change, ...] = ()
+
+
+class _Document(msgspec.Struct, frozen=True):
+    runs: list[Run]
+
+
+def decode(data: bytes) -> tuple[Run, ...] | None:
+    """Runs of a document that ``verify parse`` printed, or None if it is none (a log, for instance)."""
+    try:
+        return tuple(msgspec.json.decode(data, type=_Document).runs)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def stand(run: Run, baseline: Iterable[Run], *, noise: float) -> Standing | None:
+    """Judge the run by the baseline; None if it has nothing of the same collective, ranks and sizes.
+
+    ``noise`` is assumed where the baseline repeats a size less than three times. The largest common size decides;
+    the smaller ones together can make a run degraded, not failed.
+    """
+    changes = compare(baseline, [run], assumed=noise)
+    if not changes:
+        return None
+    size = max(change.size for change in changes)
+    first = next((each for each in changes if each.size == size and each.place == "out-of-place"), None)
+    largest = first if first is not None else next(each for each in changes if each.size == size)
+    verdict = _grade(largest.change, largest.noise)
+    text = (
+        f"{largest.after:.4g} GB/s at {size_name(size)} where the baseline has {largest.before:.4g}"
+        f" ({largest.change:+.0%}, noise {largest.noise:.0%} {'measured' if largest.noise_measured else 'assumed'})"
+    )
+    if verdict != "pass":
+        return Standing(verdict=verdict, text=text, changes=changes)
+    for name, group in _groups(changes):
+        change, spread = median(each.change for each in group), max(each.noise for each in group)
+        if _grade(change, spread) != "pass":
+            text = f"{name} the run is {-change:.0%} slower than the baseline (noise {spread:.0%})"
+            return Standing(verdict="degraded", text=text, changes=changes)
+    return Standing(verdict="pass", text=text, changes=changes)
+
+
+def _groups(changes: Sequence[Change]) -> Iterable[tuple[str, list[Change]]]:
+    groups = (
+        ("up to 1 MiB", [each for each in changes if each.size <= MIB]),
+        ("between 1 MiB and 256 MiB", [each for each in changes if MIB < each.size < LARGE]),
+        ("from 256 MiB on", [each for each in changes if each.size >= LARGE]),
+    )
+    return ((name, group) for name, group in groups if group)
+
+
+def _grade(change: float, noise: float) -> Verdict:
+    room = max(_LEAST_TOLERANCE, tolerance(noise))
+    if change >= -room:
+        return "pass"
+    return "degraded" if 1 + change >= min(_FAIL_SHARE, 1 - 2 * room) else "fail"

@@ -1,0 +1,161 @@
+"""From what was seen in logs to the first cause, with its consequences folded under it.
+
+Rank by time and by rank: the earliest sign that is not a consequence wins, wherever it stands; lines such as "closed
+by remote peer" come after the death that they report. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from interlace.verify.assertions import Scene, asserted
+from interlace.verify.events import LogEvent
+from interlace.verify.signatures import Signature, named, sight, signatures
+
+_EFFECTS: Final = ("corrupts", "stops", "breaks", "slows", "notes")
+_ANY: Final = "*"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A signature that was seen, or asserted, in the logs of a run."""
+
+    signature: Signature
+    event: LogEvent | None = None
+    """The first line that shows it; None where numbers show it."""
+    order: int = 0
+    count: int = 1
+    ranks: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    detail: str = ""
+    consequences: tuple[Finding, ...] = ()
+
+    @property
+    def serious(self) -> bool:
+        """Whether a run with it cannot be trusted or did not end."""
+        return self.signature.effect in ("corrupts", "stops", "breaks")
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings without those folded under another, the first cause first."""
+
+    causes: tuple[Finding, ...] = ()
+    """Serious ones, in the order in which they happened."""
+    slow: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    """Harmless by themselves."""
+
+
+def in_order(events: Iterable[LogEvent]) -> list[LogEvent]:
+    """Events of one or several logs in the order in which they happened, as far as their times tell.
+
+    Lines without a time keep their place behind the last timed line of their log. Where a log has no times at all
+    the logs stay one behind the other.
+    """
+    items = list(events)
+    sources = {event.source for event in items}
+    last: dict[str, datetime] = {}
+    stamped: list[tuple[datetime, LogEvent]] = []
+    for event in items:
+        stamp = moment(event.time)
+        if stamp is not None:
+            last[event.source] = stamp
+        stamped.append((last.get(event.source, datetime.min.replace(tzinfo=UTC)), event))
+    if len(sources) < 2 or set(last) != sources:
+        return items
+    return [event for _, event in sorted(stamped, key=lambda each: each[0])]
+
+
+def moment(stamp: str | None) -> datetime | None:
+    """A time as a log gives it; None if it cannot be placed (no date, no known form)."""
+    if not stamp:
+        return None
+    try:
+        found = datetime.fromisoformat(stamp.strip("[] "))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def diagnose(scene: Scene, events: Sequence[LogEvent]) -> Diagnosis:
+    """All that the events and the scene show, ordered and folded."""
+    events = in_order(events)
+    places = {id(event): at for at, event in enumerate(events)}
+    found = [
+        Finding(
+            signature=each.signature,
+            event=each.first,
+            order=each.order,
+            count=each.count,
+            ranks=each.ranks,
+            hosts=each.hosts,
+        )
+        for each in sight(events)
+        if all(scene.holds(circumstance) for circumstance in each.signature.when)
+    ]
+    for assertion in asserted(scene, events):
+        event = assertion.event
+        order = len(events) if event is None else places.get(id(event), len(events))
+        found.append(Finding(signature=named(assertion.id), event=event, order=order, detail=assertion.detail))
+    found += _unknown(found, events)
+    folded = fold(found)
+    return Diagnosis(
+        causes=tuple(each for each in folded if each.serious),
+        slow=tuple(each for each in folded if each.signature.effect == "slows"),
+        notes=tuple(each for each in folded if each.signature.effect == "notes"),
+    )
+
+
+def fold(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Put each consequence under the earliest of its causes; what is left is in order, wrong data before all."""
+    items = sorted(findings, key=_rank)
+    present = {each.signature.id: each for each in items}
+    independent = [each for each in items if each.serious and _ANY not in each.signature.follows]
+    under: dict[str, str] = {}
+    for item in items:
+        if _ANY in item.signature.follows:
+            causes = independent or [each for each in items if each.serious]
+        else:
+            causes = [present[name] for name in item.signature.follows if name in present]
+        cause = next((each for each in causes if each.signature.id != item.signature.id), None)
+        if cause is not None and (independent or _rank(cause) < _rank(item)):
+            under[item.signature.id] = cause.signature.id
+    roots = {each.signature.id: _root(each.signature.id, under) for each in items}
+    return tuple(
+        msgspec.structs.replace(
+            each,
+            consequences=tuple(
+                other for other in items if other is not each and roots[other.signature.id] == each.signature.id
+            ),
+        )
+        for each in items
+        if roots[each.signature.id] == each.signature.id
+    )
+
+
+def _root(name: str, under: dict[str, str]) -> str:
+    seen = {name}
+    while name in under and under[name] not in seen:
+        name = under[name]
+        seen.add(name)
+    return name
+
+
+def _rank(finding: Finding) -> tuple[bool, int, int]:
+    """Wrong data first, then by time, then by rank."""
+    return finding.signature.effect != "corrupts", finding.order, min(finding.ranks, default=0)
+
+
+def _unknown(found: Sequence[Finding], events: Sequence[LogEvent]) -> list[Finding]:
+    """The first warning of NCCL, if no signature knows it and no independent cause comes before it."""
+    known = [each.order for each in found if each.serious and _ANY not in each.signature.follows]
+    for at, event in enumerate(events):
+        if known and at >= min(known):
+            return []
+        if event.level == "WARN" and event.text.strip() and not any(each.matches(event.text) for each in signatures()):
+            ranks = () if event.rank is None else (event.rank,)
+            return [Finding(signature=named("unknown-warning"), event=event, order=at, ranks=ranks)]
+    return []

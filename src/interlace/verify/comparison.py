@@ -1,0 +1,150 @@
+"""Two measurements side by side: the change at each size, and whether it is more than noise.
+
+Invariant: only equal things are compared (collective, ranks, placement, size); averages over a sweep never are. A
+change counts when it exceeds the noise of repeats, measured where there are repeats, else assumed and said so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Final, Literal
+
+import msgspec
+
+from interlace.verify.curve import spread
+from interlace.verify.run import Run
+
+Meaning = Literal["faster", "slower", "same"]
+
+ASSUMED_NOISE: Final = 0.10
+"""Of one measurement on an unknown fabric: TCPX and TCPXO vary so much."""
+FLOOR: Final = 0.03
+"""No smaller change means anything, however little repeats vary."""
+_SIGMAS: Final = 3.0
+_REPEATS: Final = 3
+"""From so many samples on the spread is measured."""
+_TESTED: Final = 5
+"""From so many samples on both sides on a change must also pass a rank test."""
+_SIGNIFICANT: Final = 0.01
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """What is compared: the same in both measurements."""
+
+    collective: str
+    ranks: int
+    place: str
+    size: int
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One size in both measurements; bandwidths are medians of busbw in GB/s."""
+
+    collective: str
+    ranks: int
+    place: str
+    size: int
+    before: float
+    after: float
+    change: float
+    """(after - before) / before."""
+    noise: float
+    """Relative spread of one measurement."""
+    noise_measured: bool
+    samples_before: int
+    samples_after: int
+    p: float | None
+    """Of a Mann-Whitney test; None with fewer than five samples on a side."""
+    meaning: Meaning
+
+    @property
+    def tolerance(self) -> float:
+        """The relative change that noise explains."""
+        return tolerance(self.noise)
+
+
+Samples = dict[Key, list[float]]
+
+
+def samples(runs: Iterable[Run]) -> Samples:
+    """All busbw values of runs whose collective and ranks are known, by what they can be compared with."""
+    found: Samples = defaultdict(list)
+    for run in runs:
+        if run.collective is None or run.ranks is None or run.ranks < 2:
+            continue
+        for row in run.rows:
+            for place, half in row.halves():
+                if row.size > 0 and half.busbw > 0:
+                    key = Key(collective=run.collective, ranks=run.ranks, place=place, size=row.size)
+                    found[key].append(half.busbw)
+    return dict(found)
+
+
+def compare(before: Iterable[Run], after: Iterable[Run], *, assumed: float = ASSUMED_NOISE) -> tuple[Change, ...]:
+    """The change at every size that both have, by collective, ranks, placement and size.
+
+    ``assumed``: relative noise where neither side repeats a size three times.
+    """
+    old, new = samples(before), samples(after)
+    return tuple(_change(key, old[key], new[key], assumed) for key in sorted(old.keys() & new.keys()))
+
+
+def tolerance(noise: float) -> float:
+    """The relative change that is no news: three times the noise, at least 3 %."""
+    return max(FLOOR, _SIGMAS * noise)
+
+
+def outcome(changes: Sequence[Change]) -> Literal["faster", "slower", "mixed", "same", "cannot tell"]:
+    """One word for all sizes: a direction counts when some sizes took it and none the other."""
+    if not changes:
+        return "cannot tell"
+    slower = any(change.meaning == "slower" for change in changes)
+    faster = any(change.meaning == "faster" for change in changes)
+    return "mixed" if slower and faster else "slower" if slower else "faster" if faster else "same"
+
+
+def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
+    """Two-sided p of the rank test, by the normal approximation with correction for ties and continuity."""
+    pool = sorted([(value, 0) for value in first] + [(value, 1) for value in second])
+    total, m, n = len(pool), len(first), len(second)
+    ranks, ties, at = 0.0, 0.0, 0
+    while at < total:
+        end = at
+        while end < total and pool[end][0] == pool[at][0]:
+            end += 1
+        ranks += sum((at + 1 + end) / 2 for _, side in pool[at:end] if side == 0)
+        ties += (end - at) ** 3 - (end - at)
+        at = end
+    u = ranks - m * (m + 1) / 2
+    variance = m * n / 12 * (total + 1 - ties / (total * (total - 1)))
+    if variance <= 0:
+        return 1.0
+    z = max(abs(u - m * n / 2) - 0.5, 0.0) / math.sqrt(variance)
+    return math.erfc(z / math.sqrt(2))
+
+
+def _change(key: Key, old: Sequence[float], new: Sequence[float], assumed: float) -> Change:
+    before, after = median(old), median(new)
+    spreads = [spread(side) for side in (old, new) if len(side) >= _REPEATS]
+    noise = max(spreads, default=assumed)
+    change = (after - before) / before
+    p = mann_whitney(old, new) if min(len(old), len(new)) >= _TESTED else None
+    real = abs(change) > tolerance(noise) and (p is None or p < _SIGNIFICANT)
+    return Change(
+        collective=key.collective,
+        ranks=key.ranks,
+        place=key.place,
+        size=key.size,
+        before=before,
+        after=after,
+        change=change,
+        noise=noise,
+        noise_measured=bool(spreads),
+        samples_before=len(old),
+        samples_after=len(new),
+        p=p,
+        meaning="same" if not real else "faster" if change > 0 else "slower",
+    )
