@@ -30,6 +30,9 @@ class Metrics:
         self.pods_touched = counter(
             "interlace_pods_touched", "Pods annotated so that kubelet prepares them again.", registry=registry
         ).labels()
+        self.pods_evicted = counter(
+            "interlace_pods_evicted", "Pods evicted from a node of another domain.", registry=registry
+        ).labels()
         self.formation = histogram(
             "interlace_domain_formation_seconds",
             "From the first claim of a domain that waits until all its nodes are ready.",

@@ -30,10 +30,11 @@ class DomainReason(StrEnum):
 
 
 class PodReason(StrEnum):
-    """Reasons told to Pods that run."""
+    """Reasons told to Pods beside those of their waits."""
 
     IMEX_RESTARTED = "ImexRestarted"
     DOMAIN_DELETED = "ComputeDomainDeleted"
+    NODE_TAKEN = "NodeOfOtherDomain"
 
 
 class WaitReason(StrEnum):

@@ -22,8 +22,9 @@ from interlace.api.computedomain import FINALIZER, ComputeDomain, ComputeDomainC
 from interlace.api.core import ObjectReference
 from interlace.api.meta import Condition
 from interlace.api.resource import ResourceClaimTemplate
-from interlace.domains import announce, cliques, conditions, debounce, status
+from interlace.domains import announce, cliques, collisions, conditions, debounce, status
 from interlace.domains.cliques import Draft, Plan
+from interlace.domains.eviction import Evictor
 from interlace.domains.membership import Membership, membership, pods_of
 from interlace.domains.metrics import Metrics
 from interlace.domains.places import Place
@@ -59,6 +60,7 @@ class Memo(msgspec.Struct):
     silence: Silence = msgspec.field(default_factory=Silence)
     interruptions: Interruptions = msgspec.field(default_factory=Interruptions)
     queueing: Queueing = msgspec.field(default_factory=Queueing)
+    grace: collisions.Grace = msgspec.field(default_factory=collisions.Grace)
     pending: debounce.Pending | None = None
     map_refusal: str = ""
     """Why the server did not take the node map last, in its own words."""
@@ -91,6 +93,7 @@ class Reconciler:
         self._metrics = metrics
         self._touch = touch
         self._clock = clock
+        self._evictor = Evictor(client, recorder=recorder)
         self._memos: dict[str, Memo] = {}
         self._orphans: dict[str, Orphans] = {}
 
@@ -111,8 +114,7 @@ class Reconciler:
             if domain.metadata.deletion_timestamp is not None:
                 self._memos.pop(uid, None)
                 await self._tear_down(domain)
-                path = f"{domain.metadata.namespace}/{domain.metadata.name}"
-                self._orphans.setdefault(uid, Orphans(domain=path, now=self._clock()))
+                self._orphans.setdefault(uid, Orphans(domain=_path_of(domain), now=self._clock()))
                 return self._tell_orphans(uid)
             if shown is None:
                 meta = domain.metadata
@@ -159,8 +161,10 @@ class Reconciler:
         memo.rest_until = self._clock() + REST * (time.thread_time() - began)
         next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
         next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
+        next_collision = await self._end_collisions(domain, claims, memo)
         next_template = None if memo.refused is None else memo.refused_until - self._clock()
-        return _soonest(next_map, next_status, next_template, next_share if next_share and next_share > 0 else None)
+        next_share = next_share if next_share is not None and next_share > 0 else None
+        return _soonest(next_map, next_status, next_template, next_share, next_collision)
 
     def _share_in(self, uid: str, claims: Membership, memo: Memo) -> float | None:
         """Seconds until the nodes of the domain are opened for more of its Pods, at most 0 for now."""
@@ -170,6 +174,26 @@ class Reconciler:
         if due is not None and free_nodes:
             self._sources.hungry.add(uid)
         return due
+
+    async def _end_collisions(self, domain: ComputeDomain, claims: Membership, memo: Memo) -> float | None:
+        """Take Pods of the domain off nodes of others; seconds until there may be more to do."""
+        uid, now = domain.metadata.uid, self._clock()
+        found = [
+            collision
+            for node in self._sources.crowded & claims.members.keys()
+            for collision in collisions.losers(self._sources.claims_on(node), node=node, group=str)
+            if collisions.domain_of(collision.claim) == uid
+        ]
+        for collision in memo.grace.due(found, now=now):
+            mine, theirs = _path_of(domain), self._path(collision.holder)
+            self._metrics.pods_evicted.inc(await self._evictor.end(collision, mine=mine, theirs=theirs))
+            memo.grace.settled(collision)
+        return memo.grace.next_in(now=now)
+
+    def _path(self, uid: str) -> str:
+        """How people call the domain; its uid where it is gone."""
+        domain = self._sources.domain(uid)
+        return _path_of(domain) if domain is not None else uid
 
     def _cliques_of(self, uid: str) -> dict[str, ComputeDomainClique]:
         return {cliques.clique_id(clique): clique for clique in self._sources.cliques_of(uid)}
@@ -307,9 +331,7 @@ class Reconciler:
             places=places,
         )
         self._notify(memo.interruptions.due(claim for found in claims.members.values() for claim in found))
-        memo.waits = waits(
-            claims, plan=plan, nodes=nodes, domain=f"{meta.namespace}/{meta.name}", refusal=memo.map_refusal
-        )
+        memo.waits = waits(claims, plan=plan, nodes=nodes, domain=_path_of(domain), refusal=memo.map_refusal)
         next_told = self._tell_pods(memo, now=now)
         if memo.waits and memo.forming_since is None:
             memo.forming_since = now
@@ -405,6 +427,10 @@ def _reference(domain: ComputeDomain) -> ObjectReference:
     return ObjectReference(
         api_version=resource.api_version, kind=resource.kind, namespace=meta.namespace, name=meta.name, uid=meta.uid
     )
+
+
+def _path_of(domain: ComputeDomain) -> str:
+    return f"{domain.metadata.namespace}/{domain.metadata.name}"
 
 
 def _soonest(*times: float | None) -> float | None:

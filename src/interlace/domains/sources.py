@@ -15,6 +15,7 @@ from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, ComputeDomain, Com
 from interlace.api.core import ObjectReference, Pod
 from interlace.api.meta import Object
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from interlace.domains.collisions import crowded
 from interlace.domains.membership import node_of
 from interlace.domains.places import Place, place
 from interlace.domains.retry import pods_to_touch
@@ -90,6 +91,8 @@ class Sources:
         """Uids of objects that we have deleted and that the caches still show."""
         self.hungry: set[str] = set()
         """Domains with claims that wait: they are told once no node is free any more."""
+        self.crowded: set[str] = set()
+        """Nodes on which claims of several domains are allocated."""
         self._free: set[str] = set()
         self._informers = (self.domains, self.cliques, self.templates, self._claims, self._slices, self._hosts)
         self.domains.on_change(lambda old, new: self._tell(old, new, _uid))
@@ -138,6 +141,10 @@ class Sources:
         """Claims that carry the label of the domain, in any namespace."""
         return self._claims.by(DOMAIN, uid)
 
+    def claims_on(self, node: str) -> list[ResourceClaim]:
+        """Claims with the label of any domain that are allocated on the node."""
+        return self._claims.by(NODE, node)
+
     def place(self, node: str) -> Place:
         """What is known of a node."""
         return place(slices=self._slices.by(NODE, node), hosts=self._hosts.by(NODE, node))
@@ -171,6 +178,13 @@ class Sources:
         nodes = [set(_claim_node(claim)) if claim is not None else set() for claim in (old, new)]
         if nodes[0] != nodes[1]:
             self._count_free(nodes[0] | nodes[1])
+            for node in nodes[0] | nodes[1]:
+                if crowded(self._claims.by(NODE, node)):
+                    self.crowded.add(node)
+                else:
+                    self.crowded.discard(node)
+        for uid in self._domains_on(nodes[1] & self.crowded):
+            self._changed(uid)
         for pod in pods_to_touch(old, new):
             self._touch(pod)
 

@@ -100,7 +100,9 @@ _CONTROLLER_CLUSTER: Final = (
     _rule("resource.k8s.io", "resourceclaimtemplates", "list watch create patch delete"),
     _rule("resource.k8s.io", "resourceclaims resourceslices", "list watch"),
     # A Pod whose Prepare failed is annotated so that kubelet calls again.
-    _rule("", "pods", "patch"),
+    _rule("", "pods", "get patch"),
+    # A Pod that met another domain on its node and cannot start there.
+    _rule("", "pods/eviction", "create"),
     _rule("", "events", "create patch"),
 )
 _CONTROLLER_OWN: Final = (

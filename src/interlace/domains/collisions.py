@@ -1,0 +1,78 @@
+"""Pods that met on a node which belongs to another domain, and which of them has to go.
+
+The scheduler keeps domains apart; two schedulers, a claim written by hand without our selector or a Pod that
+is deleted by force while its node is opened can still bring two domains onto one node. The agent then
+prepares one of them and refuses the other, whose Pod would wait for as long as the first one runs.
+
+Invariant: the loser is a Pod that does not run yet, and only while a Pod of another domain has its channel
+there. All claims come out of one watch, so what looks allocated at once was allocated at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from interlace.api.computedomain import DOMAIN_LABEL
+from interlace.api.resource import ResourceClaim
+from interlace.domains.status import claim_ready
+
+PATIENCE = 1.0
+"""Seconds that a collision lasts until it is ended: a Pod that has just finished gives its node back by itself."""
+
+
+class Collision(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim whose Pod cannot start on its node."""
+
+    claim: ResourceClaim
+    node: str
+    holder: str
+    """Uid of the domain that has the node."""
+
+
+def domain_of(claim: ResourceClaim) -> str:
+    """Uid of the domain by the label, ``""`` for none."""
+    return claim.metadata.labels.get(DOMAIN_LABEL, "")
+
+
+def crowded(claims: Sequence[ResourceClaim]) -> bool:
+    """Whether claims of several domains are allocated on one node."""
+    return len({domain_of(claim) for claim in claims}) > 1
+
+
+def losers(claims: Sequence[ResourceClaim], *, node: str, group: Callable[[str], str]) -> list[Collision]:
+    """The claims of a node that cannot be prepared there; ``group`` says with which uids one may share a node."""
+    served = {group(domain_of(claim)): domain_of(claim) for claim in claims if claim_ready(claim)}
+    if len(served) != 1:
+        return []  # nobody is served yet, or a node changes hands
+    ((mine, holder),) = served.items()
+    return [
+        Collision(claim=claim, node=node, holder=holder)
+        for claim in claims
+        if group(domain_of(claim)) != mine and claim.metadata.deletion_timestamp is None
+    ]
+
+
+class Grace:
+    """Remembers since when each collision of one domain has lasted, and which were dealt with."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self._done: set[str] = set()
+
+    def due(self, found: Iterable[Collision], *, now: float) -> list[Collision]:
+        """Those to end now; each is returned until ``settled``."""
+        known = {collision.claim.metadata.uid: collision for collision in found}
+        self._since = {uid: self._since.get(uid, now) for uid in known}
+        self._done &= known.keys()
+        return [known[uid] for uid, since in self._since.items() if since + PATIENCE <= now and uid not in self._done]
+
+    def settled(self, collision: Collision) -> None:
+        """The collision was dealt with."""
+        self._done.add(collision.claim.metadata.uid)
+
+    def next_in(self, *, now: float) -> float | None:
+        """Seconds until there is something to end, None while there is nothing."""
+        times = [since + PATIENCE - now for uid, since in self._since.items() if uid not in self._done]
+        return max(0.0, min(times)) if times else None
