@@ -39,6 +39,13 @@ def agent(ctx: click.Context) -> None:
     _become("interlace.node", ctx)
 
 
+@serve.command(context_settings=_RAW)
+@click.pass_context
+def webhook(ctx: click.Context) -> None:
+    """Inject the fabric into Pods, guard device annotations, validate ComputeDomains and claims."""
+    _become("interlace.pods", ctx)
+
+
 @serve.command("imex-host", context_settings=_RAW | {"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def imex_host(ctx: click.Context) -> None:
