@@ -20,7 +20,7 @@ class LogEvent(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     """Number in its source, from 1."""
     level: str
-    """``INFO``, ``WARN``, ``TRACE``, ... of NCCL; ``TEST`` for failures that nccl-tests reports; ``""`` for all else."""
+    """``INFO``, ``WARN``, ``TRACE`` and so on of NCCL; ``TEST``: a failure of nccl-tests; ``""``: all else."""
     text: str
     """Without launcher prefix, time and NCCL's own prefix."""
     rank: int | None = None

@@ -90,6 +90,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """The time column holds CPU time (``-C 1``): size/time is then not algbw."""
     old_formula: bool = False
     """An old or forked build whose algbw leaves out a rank's own part."""
+    below_minimum: bool = False
+    """``NCCL_TESTS_MIN_BW`` was set and not reached: the footer's average says nothing about the data."""
+    left_out: int = 0
+    """Complete rows beyond those that a run keeps."""
     program: str | None = None
     """Version as printed, for instance ``nccl-tests 2.19.6``."""
     device: str | None = None

@@ -1,0 +1,98 @@
+"""Bytes as they come, into whole lines: gzip, line ends of every system, colours, lines without an end.
+
+Invariant: memory is bounded by one block and one line of at most ``LONGEST``; damaged data ends a stream early and
+never raises.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+
+LONGEST = 1 << 20
+"""Bytes; a longer line is cut into pieces."""
+_PIECE = 1 << 18
+_ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?)")
+_GZIP = b"\x1f\x8b"
+
+
+class Unpacker:
+    """gzip, of one or several members, if the first bytes say so; all else passes as it is."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._gzip: zlib._Decompress | None = None
+        self._plain = False
+        self.damaged = False
+        """The compressed data ended early or is broken."""
+
+    def feed(self, block: bytes) -> Iterator[bytes]:
+        """Unpacked pieces of at most a quarter of a MiB."""
+        if self._plain:
+            yield block
+            return
+        if self._gzip is None:
+            self._head += block
+            if len(self._head) < 2:
+                return
+            block, self._head = self._head, b""
+            if not block.startswith(_GZIP):
+                self._plain = True
+                yield block
+                return
+            self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        yield from self._unpack(block)
+
+    def _unpack(self, block: bytes) -> Iterator[bytes]:
+        while block and self._gzip is not None and not self.damaged:
+            try:
+                piece = self._gzip.decompress(block, _PIECE)
+            except zlib.error:
+                self.damaged = True
+                return
+            if piece:
+                yield piece
+            block = self._gzip.unconsumed_tail
+            if self._gzip.eof:
+                block = self._gzip.unused_data.lstrip(b"\0")
+                self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    def end(self) -> bytes:
+        """What is left of a stream too short to tell."""
+        rest, self._head = self._head, b""
+        return rest
+
+
+class Lines:
+    """Blocks into lists of lines without their ends."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, block: bytes) -> list[bytes]:
+        """The lines that ``block`` ends."""
+        text = self._rest + block if self._rest else block
+        end = text.rfind(b"\n") + 1
+        if not end:
+            if len(text) <= LONGEST:
+                self._rest = text
+                return []
+            end = len(text)
+        self._rest = text[end:]
+        return plain(text[: end - 1] if text[end - 1 : end] == b"\n" else text[:end]).split(b"\n")
+
+    def end(self) -> tuple[list[bytes], bytes]:
+        """Whole lines that ended with a carriage return alone, and the last one, which has no end."""
+        rest, self._rest = self._rest, b""
+        *lines, last = plain(rest).split(b"\n")
+        return lines, last
+
+
+def plain(text: bytes) -> bytes:
+    """``text`` without colours, with line feeds as the only line ends."""
+    if b"\x1b" in text:
+        text = _ANSI.sub(b"", text)
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return text

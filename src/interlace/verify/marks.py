@@ -1,0 +1,178 @@
+"""What one line of a log is to a table: a title, a rank, a header, a row, a footer, trouble, or nothing.
+
+Invariant: a line is recognised by its fixed words wherever in the line they stand, so prefixes and a missing ``#``
+do not matter; recognising keeps no state.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from interlace.verify import layout
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """``# Collective test starting: NAME``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line that was pasted or echoed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """``# nThread ...``; what is not said is None."""
+
+    validation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    rank: int
+    pid: int | None
+    host: str
+    device: int
+    product: str
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """The list of ranks was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Column names, whole header or a part of it."""
+
+    tokens: list[str]
+    header: layout.Header | None
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Numbers and nothing else: the rest of a row whose beginning stood before."""
+
+    tokens: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    count: int
+    okay: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    text: str
+    okay: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """nccl-tests says that it failed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line of nccl-tests that changes what the run is."""
+
+    text: str
+
+
+Mark = (
+    Version | Start | Concluded | Command | Config | Rank | Omission | Names | Values
+    | Bounds | Average | Trouble | Note | layout.Cells
+)  # fmt: skip
+
+ANCHORS = frozenset(
+    word.encode()
+    for word in (
+        *layout.SIZES, "algbw", "busbw", "#wrong", "wrong", "Rank", "nThread", "Collective", "concluded:", "starting:",
+        "Avg", "bounds", "version", "Version", "Reducing", "...", "failure", "timeout", "error:", "json", "#...", "{",
+    )
+)  # fmt: skip
+"""A line without one of these tokens is nothing to a table, except numbers alone while a row is incomplete."""
+FRAGMENTS = (b"_perf", b'{"')
+"""Nor is it something without one of these parts."""
+
+_VERSION = re.compile(r"\b(nccl-tests|rccl-tests):?\s+[Vv]ersion\s+(\S+)")
+_TITLE = re.compile(r"Collective test (starting|concluded):\s*(\w+)")
+_CONFIG = re.compile(r"\bnThreads?\s+\d+\s+nGpus\s+\d+\s+minBytes\s+\d+")
+_VALIDATION = re.compile(r"\b(?:validation|check):\s*(\d{1,9})")
+_RANK = re.compile(
+    r"\bRank\s+(\d{1,9})\s+(?:Group\s+-?\d+\s+)?(?:Pid\s+(\d{1,9})\s+)?on\s+(\S+)\s+device\s+(\d{1,9})"
+    r"\s+\[[\w:.]*\]\s*(.*)"
+)
+_OMISSION = re.compile(r"[#\s]*\.\.\.\s*")
+_BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,19})(?:\s+(OK|FAILED))?")
+_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.eE+\-]+|-?inf|-?nan)(?:\s+(OK|FAILED))?")
+_TROUBLE = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b.*|\bTest timeout \(\d+s?\).*|#\s*error:\s*\S.*")
+_NOTE = re.compile(r"Reducing maxBytes to \d+ due to memory limitation|skipping json output.*")
+_COMMAND = re.compile(r"(?<![A-Za-z])([a-z]+(?:_[a-z]+)*)_perf\b")
+
+
+def recognise(text: str, *, line: int) -> Mark | None:
+    """What ``text``, a line without its prefixes, is to a table."""
+    tokens = text.split()
+    row = layout.cells(tokens, line=line)
+    if row is not None:
+        return row
+    header = layout.header(tokens)
+    if header is not None:
+        return Names(tokens, header)
+    mark = _title(text) or _ending(text)
+    if mark is not None:
+        return mark
+    if layout.names(tokens) is not None:
+        return Names(tokens, None)
+    values = layout.Cells(size=0, count=0, type="", values=[""], line=line)
+    if tokens and layout.extend(values, tokens):
+        return Values(tokens)
+    match = _COMMAND.search(text)
+    return Command(match[1]) if match else None
+
+
+def _title(text: str) -> Mark | None:
+    if match := _RANK.search(text):
+        rank, pid, host, device, product = match.groups()
+        return Rank(int(rank), int(pid) if pid else None, host, int(device), product.strip())
+    if match := _TITLE.search(text):
+        name = match[2].removesuffix("_perf")
+        return Start(name) if match[1] == "starting" else Concluded(name)
+    if _CONFIG.search(text):
+        found = _VALIDATION.search(text)
+        return Config(int(found[1]) if found else None)
+    if match := _VERSION.search(text):
+        return Version(f"{match[1]} {match[2]}")
+    return Omission() if _OMISSION.fullmatch(text) else None
+
+
+def _ending(text: str) -> Mark | None:
+    if match := _BOUNDS.search(text):
+        return Bounds(int(match[1]), match[2] != "FAILED")
+    if match := _AVERAGE.search(text):
+        return Average(match[1], match[2] != "FAILED")
+    if match := _TROUBLE.search(text):
+        return Trouble(match[0].strip())
+    if match := _NOTE.search(text):
+        return Note(match[0].strip())
+    return None

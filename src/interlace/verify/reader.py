@@ -1,0 +1,299 @@
+"""Read logs of nccl-tests in one pass: runs come out as they end, all other lines as events.
+
+Invariant: one line costs next to nothing unless it can matter to a table or is the first of its kind; memory does
+not grow with the log; no input raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from interlace.verify import layout, marks
+from interlace.verify.blocks import Lines, Unpacker
+from interlace.verify.events import EACH, MOST, LogEvent
+from interlace.verify.facts import WORDS, Facts
+from interlace.verify.prefix import cleaned, strip
+from interlace.verify.run import Run
+from interlace.verify.table import Table
+
+BLOCK = 1 << 18
+_SHAPES = 20_000
+_TABLES = 256
+_LONG = 4096
+"""Characters of a line that are looked at."""
+_DIGITS = b"0123456789"
+_HEX = b"0123456789abcdef"
+_TABULAR = -1
+_NCCL = re.compile(
+    r"(\S*?):(\d{1,9}):(\d{1,9}) \[(\d{1,9})\] (?:\S+:\d+ )?NCCL ([A-Z]+) ?(.*)|\bNCCL ([A-Z]{4,5}) (.*)", re.DOTALL
+)
+_LEVELS = frozenset({b"INFO", b"WARN", b"TRAC", b"ABOR", b"CALL", b"DIAG", b"ERRO"})
+
+
+class Reader:
+    """Takes blocks of bytes, cut anywhere, and gives the runs that have ended."""
+
+    def __init__(
+        self, *, source: str = "-", events: Callable[[LogEvent], None] | None = None, begun: bool = False
+    ) -> None:
+        """``events`` gets the lines beside the tables; ``begun``: give runs that measured nothing as well."""
+        self._source = source
+        self._events = events
+        self._begun = begun
+        self._unpacker = Unpacker()
+        self._lines = Lines()
+        self._number = 0
+        self._shapes: dict[bytes, int] = {}
+        self._heads: set[bytes] = set()
+        self._factual: set[bytes] = set()
+        self._stated: set[bytes] = set()
+        self._facts = Facts()
+        self._tables: dict[str | None, Table] = {}
+        self._current: Table | None = None
+        self._ranks: dict[tuple[str, int, int], int] = {}
+        self._hosts: dict[str, None] = {}
+        self._rccl = False
+        self._waiting = False
+        """A row or a header is incomplete, so lines of numbers matter."""
+        self._left = {True: MOST, False: MOST}
+        self._done: list[Run] = []
+
+    def feed(self, block: bytes) -> list[Run]:
+        """The runs that end in ``block``."""
+        for piece in self._unpacker.feed(block):
+            self._pass(self._lines.feed(piece))
+        return self._take()
+
+    def close(self) -> list[Run]:
+        """The runs that the end of the log ends."""
+        rest = self._unpacker.end()
+        if rest:
+            self._pass(self._lines.feed(rest))
+        lines, last = self._lines.end()
+        self._pass(lines)
+        if last:
+            self._number += 1
+            self._slow(last, cut=True)
+        for table in sorted(self._tables.values(), key=lambda one: one.line):
+            self._end(table)
+        self._tables.clear()
+        return self._take()
+
+    def _take(self) -> list[Run]:
+        done, self._done = self._done, []
+        return done
+
+    def _pass(self, lines: list[bytes]) -> None:
+        """The loop that every line goes through; its common ways call nothing of ours."""
+        number, shapes, heads = self._number, self._shapes, self._heads
+        factual, stated = self._factual, self._stated
+        each = EACH if self._events is not None else 1
+        for line in lines:
+            number += 1
+            if not line:
+                continue
+            at = line.find(b" NCCL ")
+            if at >= 0 and line[at + 6 : at + 10] in _LEVELS:
+                head = line[:at].translate(None, _DIGITS)
+                if head in heads:
+                    via = line.rfind(b" via ", at + 10)
+                    shape = line[via:] if via > 0 else line[at:].translate(None, _HEX)
+                    seen = shapes.get(shape, 0)
+                    if seen < each or (shape in factual and shape not in stated):
+                        self._number = number
+                        self._state(line, at, shape, seen)
+                    continue
+                if _is_prefix(head):
+                    if len(heads) >= _SHAPES:
+                        heads.clear()
+                    heads.add(head)
+                    self._number = number
+                    self._state(line, at, b"", 0)
+                    continue
+            else:
+                shape = line.translate(None, _DIGITS)
+                seen = shapes.get(shape, 0)
+                if seen >= each and not self._waiting:
+                    continue
+                if seen == 0 and _is_tabular(line):
+                    self._count(shape, _TABULAR)
+                    seen = _TABULAR
+                if seen >= 0 and not self._waiting:
+                    self._count(shape, seen + 1)
+                    if self._events is not None:
+                        self._number = number
+                        self._say(line)
+                    continue
+            self._number = number
+            self._slow(line)
+        self._number = number
+
+    def _count(self, shape: bytes, number: int) -> None:
+        if len(self._shapes) >= _SHAPES:
+            self._shapes.clear()
+            self._factual.clear()
+        self._shapes[shape] = number
+
+    def _state(self, line: bytes, at: int, shape: bytes, seen: int) -> None:
+        """A line of NCCL that is the first of its shape, or states a fact that this run does not have yet."""
+        if not shape:
+            via = line.rfind(b" via ", at + 10)
+            shape = line[via:] if via > 0 else line[at:].translate(None, _HEX)
+            seen = self._shapes.get(shape, 0)
+        if seen == 0 and any(word in line for word in WORDS):
+            self._factual.add(shape)
+        self._count(shape, seen + 1)
+        if shape in self._factual and shape not in self._stated:
+            self._stated.add(shape)
+            self._facts.see(line[at:_LONG].decode("utf-8", "replace"))
+        if self._events is not None and seen < EACH:
+            self._say(line)
+
+    def _slow(self, line: bytes, *, cut: bool = False) -> None:
+        """A line that may matter to a table."""
+        text = line[:_LONG].decode("utf-8", "replace")
+        stripped = strip(text, hosts=True)
+        match = _NCCL.search(stripped.text)
+        body = stripped.text
+        if match is not None:
+            body = body[: match.start()]
+            if match[1]:
+                body += self._unglued(match[1])
+            self._facts.see(stripped.text[match.start() :])
+            if self._events is not None:
+                self._say(line)
+        mark = marks.recognise(cleaned(body), line=self._number)
+        if mark is None:
+            if match is None and self._events is not None:
+                self._say(line)
+            return
+        self._put(mark, line, tag=stripped.tag, cut=cut and match is None)
+
+    def _unglued(self, word: str) -> str:
+        """The part of a row that stands before a host name without a blank between."""
+        for host in self._hosts:
+            if word.endswith(host):
+                return word[: -len(host)]
+        row = layout.Cells(size=0, count=0, type="", values=[], line=0)
+        layout.extend(row, [word])
+        return row.values[0] if row.values and row.values[0] != word else ""
+
+    def _put(self, mark: marks.Mark, line: bytes, *, tag: str | None, cut: bool) -> None:
+        title = not isinstance(mark, layout.Cells | marks.Values | marks.Bounds | marks.Average | marks.Trouble)
+        table = self._tables.get(tag) if tag is not None else self._current
+        if table is None and (self._current is None or (title and tag is not None and tag not in self._tables)):
+            table = self._open(tag)
+        elif table is None:
+            table = self._current
+        assert table is not None  # noqa: S101  one of the two branches made it
+        if table.begins(mark):
+            self._end(table)
+            table = self._open(next((key for key, one in self._tables.items() if one is table), tag))
+        self._current = table
+        table.take(mark, cut=cut)
+        if isinstance(mark, marks.Trouble | marks.Note) and self._events is not None:
+            self._say(line)
+        self._waiting = any(one.pending is not None or one.unfinished_names for one in self._tables.values())
+        if isinstance(mark, marks.Rank):
+            self._hosts[mark.host] = None
+            self._ranks.update(table.pids)
+        elif isinstance(mark, marks.Version):
+            self._rccl = mark.text.startswith("rccl")
+        elif isinstance(mark, marks.Concluded):
+            self._end(table)
+            self._forget(table)
+
+    def _open(self, tag: str | None) -> Table:
+        if len(self._tables) >= _TABLES:
+            oldest = min(self._tables.values(), key=lambda one: one.line)
+            self._end(oldest)
+            self._forget(oldest)
+        table = self._tables[tag] = Table(source=self._source, line=self._number)
+        return table
+
+    def _forget(self, table: Table) -> None:
+        self._tables = {key: one for key, one in self._tables.items() if one is not table}
+        if self._current is table:
+            self._current = None
+
+    def _end(self, table: Table) -> None:
+        run = table.close(self._facts, rccl=self._rccl)
+        self._facts = Facts()
+        self._stated.clear()
+        if run is not None and (self._begun or run.rows or run.partial_rows):
+            self._done.append(run)
+
+    def _say(self, line: bytes) -> None:
+        """Hand a line on as an event."""
+        text = line[:_LONG].decode("utf-8", "replace")
+        stripped = strip(text, hosts=False)
+        body, level, host, pid, device, rank = stripped.text.strip(), "", stripped.host, None, None, stripped.rank
+        match = _NCCL.search(stripped.text)
+        if match is not None and match[1] is not None:
+            host = next((one for one in self._hosts if match[1].endswith(one)), match[1]) or host
+            pid, device, level, body = int(match[2]), int(match[4]), match[5], match[6].strip()
+            rank = self._ranks.get((host or "", pid, device), rank)
+        elif match is not None:
+            level, body = match[7], match[8].strip()
+        elif body.startswith("#") and "error" not in body:  # the frame of a table
+            return
+        elif "Test " in body and ("failure" in body or "timeout" in body):
+            level = "TEST"
+        loud = level in {"WARN", "TEST"}
+        if not body or self._events is None or self._left[loud] <= 0:
+            return
+        self._left[loud] -= 1
+        self._events(
+            LogEvent(
+                line=self._number,
+                level=level,
+                text=body,
+                rank=rank,
+                host=host,
+                pid=pid,
+                device=device,
+                time=stripped.time,
+                source=self._source,
+            )
+        )
+
+
+def read(
+    blocks: Iterable[bytes],
+    *,
+    source: str = "-",
+    events: Callable[[LogEvent], None] | None = None,
+    begun: bool = False,
+) -> Iterator[Run]:
+    """The runs in ``blocks``, which may be cut anywhere (lines, blocks of a file, pieces of a stream).
+
+    ``events`` is called for each line beside the tables, in the order of the log, bounded as ``events`` says.
+    """
+    reader = Reader(source=source, events=events, begun=begun)
+    for block in blocks:
+        yield from reader.feed(block)
+    yield from reader.close()
+
+
+def read_log(path: Path, *, events: Callable[[LogEvent], None] | None = None, begun: bool = False) -> Iterator[Run]:
+    """The runs in a file. Raises OSError."""
+    with path.open("rb") as file:
+        yield from read(iter(lambda: file.read(BLOCK), b""), source=str(path), events=events, begun=begun)
+
+
+def read_text(text: str, *, events: Callable[[LogEvent], None] | None = None, begun: bool = False) -> list[Run]:
+    """The runs in a text."""
+    return list(read([text.encode("utf-8", "surrogatepass")], events=events, begun=begun))
+
+
+def _is_prefix(head: bytes) -> bool:
+    """Whether what stands before a line of NCCL, without digits, is only a prefix and no part of a row."""
+    return b"  " not in head.strip() and b"\t" not in head
+
+
+def _is_tabular(line: bytes) -> bool:
+    if not marks.ANCHORS.isdisjoint(line.split()):
+        return True
+    return any(fragment in line for fragment in marks.FRAGMENTS)
