@@ -22,6 +22,7 @@ class Verbs(click.Group):
         "demo": ("interlace.cli.demo:demo", "Watch a domain form, heal, shrink and go, on simulated nodes."),
         "domains": ("interlace.cli.domains:domains", "See ComputeDomains and what they wait for."),
         "families": ("interlace.cli.families:families", "See what is known about each hardware family."),
+        "env": ("interlace.cli.env:env", "Print the NCCL environment of a family, or check one."),
         "manifests": (
             "interlace.cli.manifests:print_manifests",
             "Print the YAML that installs Interlace.",

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from interlace.fabric.family import Family, Variable
+from interlace.fabric.family import Family, LeftOut, SoftwareTuple, Variable
 
 _PLACE: Final = re.compile(r"\{(control|data|lib)(?:\[(\d+)\])?\}")
 
@@ -29,6 +29,32 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: str
     variable: Variable
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a GPU container's environment needs, and what it does without."""
+
+    library_path: tuple[str, ...]
+    """Folders that go before those of the image on ``LD_LIBRARY_PATH``."""
+    settings: tuple[Setting, ...]
+    left_out: tuple[LeftOut, ...]
+    script: str
+    """The file that sets the profile's values when sourced; empty: there is none."""
+
+
+def environment(family: Family, *, software: SoftwareTuple, profile: str, interfaces: Interfaces) -> Environment:
+    """The environment of a GPU container: the Pod contract's variables, then the profile's.
+
+    Raises FamilyError for a profile that the tuple does not have, ValueError for too few interfaces.
+    """
+    chosen = family.profile(profile, of=software)
+    lib = family.pod.lib
+    return Environment(
+        library_path=family.pod.library_path,
+        settings=settings((*family.pod.env, *chosen.variables), interfaces=interfaces, lib=lib),
+        left_out=chosen.left_out,
+        script=fill(chosen.script, interfaces=interfaces, lib=lib),
+    )
 
 
 def default_interfaces(family: Family) -> Interfaces:
