@@ -9,6 +9,9 @@ import msgspec
 from interlace.api.meta import Condition, ObjectMeta, Resource, Struct
 
 GROUP = "resource.k8s.io"
+REPORTS_ANNOTATION = "interlace.dev/device-status"
+"""On a node's ResourceSlice, where the API server does not keep ``status.devices`` of claims: the same entries as
+JSON, ``{"<uid of the claim>": [entry, ...]}``."""
 
 
 class DeviceAttribute(Struct, frozen=True):

@@ -19,7 +19,9 @@ from interlace.api.meta import Object
 from interlace.api.resource import ResourceClaim, ResourceSlice
 from interlace.cli.exits import Code, Exit
 from interlace.domains.chain import Chain, chains, unhealthy
+from interlace.domains.membership import node_of
 from interlace.domains.places import Place, place
+from interlace.domains.reports import completed
 from interlace.kube.client import Client
 from interlace.kube.config import load, load_kubeconfig
 from interlace.kube.errors import Expired, Forbidden, NotFound, ServerError, Unreachable
@@ -88,6 +90,8 @@ class Reader:
             events_read = group.create_task(self._try(Event, namespace=self.namespace, fields=about))
         claims, pods, cliques = claims_read.result(), pods_read.result(), cliques_read.result()
         slices, events = slices_read.result(), events_read.result()
+        if claims is not None:
+            claims = [completed(claim, _on(node_of(claim), slices or [])) for claim in claims]
         read = {
             ResourceClaim.resource.plural: claims,
             Pod.resource.plural: pods,
@@ -173,9 +177,11 @@ class Reader:
 
 def _places(slices: list[ResourceSlice]) -> dict[str, Place]:
     nodes = {item.spec.node_name or "" for item in slices}
-    return {
-        node: place(slices=[item for item in slices if item.spec.node_name == node], hosts=[]) for node in nodes if node
-    }
+    return {node: place(slices=_on(node, slices), hosts=[]) for node in nodes if node}
+
+
+def _on(node: str, slices: list[ResourceSlice]) -> list[ResourceSlice]:
+    return [item for item in slices if item.spec.node_name == node]
 
 
 def _not_installed() -> Exit:

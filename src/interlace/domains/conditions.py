@@ -12,13 +12,14 @@ from enum import StrEnum
 
 from interlace.api.computedomain import ComputeDomainNode, ComputeDomainSpec
 from interlace.api.meta import Condition
-from interlace.api.resource import ResourceClaim
+from interlace.api.resource import GROUP, ResourceClaim
 from interlace.domains.reasons import DomainReason, WaitReason
 from interlace.domains.status import PEERS_CONNECTED, READY, condition_of, overall
 from interlace.domains.waiting import Wait
 
 TEMPLATE_READY = "TemplateReady"
 WITHIN_ONE_CLIQUE = "WithinOneClique"
+DEVICE_STATUS_KEPT = "DeviceStatusKept"
 
 _NAMED = 4
 """How many nodes, cliques or messages are named before the rest is only counted."""
@@ -111,6 +112,21 @@ def peers_connected(members: Mapping[str, Iterable[ResourceClaim]]) -> Condition
         return condition(PEERS_CONNECTED, Truth.TRUE, DomainReason.CONNECTED, "All IMEX daemons see each other.")
     return condition(
         PEERS_CONNECTED, Truth.UNKNOWN, DomainReason.NOT_REPORTED, "No agent has reported connections between peers."
+    )
+
+
+def device_status_dropped(*, version: str) -> Condition:
+    """``DeviceStatusKept`` is False; where the server keeps the status of devices, the condition is not there.
+
+    ``version`` is that of ``resource.k8s.io`` on the server.
+    """
+    return condition(
+        DEVICE_STATUS_KEPT,
+        Truth.FALSE,
+        DomainReason.DEVICE_STATUS_DROPPED,
+        f"The API server ({GROUP}/{version}) does not keep ResourceClaim.status.devices, so the claims do not show how "
+        "they stand; this status is read from annotations of ResourceSlices instead. Turn on the feature gate "
+        "DRAResourceClaimDeviceStatus of kube-apiserver, or use Kubernetes 1.33 or later, where it is on.",
     )
 
 

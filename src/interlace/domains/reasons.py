@@ -27,6 +27,7 @@ class DomainReason(StrEnum):
     ONE_CLIQUE = "OneClique"
     SEVERAL_CLIQUES = "SeveralCliques"
     NO_FABRIC = "NoFabric"
+    DEVICE_STATUS_DROPPED = "DeviceStatusDropped"
 
 
 class PodReason(StrEnum):

@@ -342,6 +342,8 @@ class Reconciler:
             conditions.within_one_clique(nodes),
             conditions.peers_connected(claims.members),
         ]
+        if self._sources.reports_elsewhere(claims.members):
+            found.append(conditions.device_status_dropped(version=self._client.versions.spoken))
         wanted = ComputeDomainStatus(
             status=status.overall(nodes, num_nodes=domain.spec.num_nodes if domain.spec else 0),
             nodes=nodes,

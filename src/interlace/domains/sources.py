@@ -18,6 +18,7 @@ from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, Resourc
 from interlace.domains.collisions import crowded
 from interlace.domains.membership import node_of
 from interlace.domains.places import Place, place
+from interlace.domains.reports import completed, elsewhere
 from interlace.domains.retry import pods_to_touch
 from interlace.domains.sharing import is_free
 from interlace.domains.template import SELECTOR
@@ -139,7 +140,11 @@ class Sources:
 
     def claims_of(self, uid: str) -> list[ResourceClaim]:
         """Claims that carry the label of the domain, in any namespace."""
-        return self._claims.by(DOMAIN, uid)
+        return [self._completed(claim) for claim in self._claims.by(DOMAIN, uid)]
+
+    def reports_elsewhere(self, nodes: Iterable[str]) -> bool:
+        """Whether agents of these nodes report on their slices, because the server keeps nothing on claims."""
+        return any(elsewhere(self._slices.by(NODE, node)) for node in nodes)
 
     def claims_on(self, node: str) -> list[ResourceClaim]:
         """Claims with the label of any domain that are allocated on the node."""
@@ -154,12 +159,21 @@ class Sources:
         """Whether there is a node that a new domain could take."""
         return bool(self._free)
 
+    def _completed(self, claim: ResourceClaim) -> ResourceClaim:
+        return completed(claim, self._slices.by(NODE, node_of(claim)))
+
     def _domains_on(self, nodes: Iterable[str]) -> Iterable[str]:
         return {uid for node in nodes for claim in self._claims.by(NODE, node) for uid in _domain(claim)}
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         self._tell(old, new, lambda obj: self._domains_on(_slice_node(obj)))
-        self._count_free({node for obj in (old, new) if obj is not None for node in _slice_node(obj)})
+        nodes = {node for obj in (old, new) if obj is not None for node in _slice_node(obj)}
+        self._count_free(nodes)
+        seen = [[obj] if obj is not None else [] for obj in (old, new)]
+        if any(map(elsewhere, seen)):
+            for claim in (claim for node in nodes for claim in self._claims.by(NODE, node)):
+                for pod in pods_to_touch(completed(claim, seen[0]), completed(claim, seen[1])):
+                    self._touch(pod)
 
     def _count_free(self, nodes: Iterable[str]) -> None:
         before = bool(self._free)

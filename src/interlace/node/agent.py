@@ -23,6 +23,7 @@ from interlace.kube.log import get_logger
 from interlace.kube.meters import Registry
 from interlace.kube.metrics import Metrics as KubeMetrics
 from interlace.kube.serving import Serving
+from interlace.node.board import Board
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.cliques import CliqueWatch
 from interlace.node.errors import AgentError
@@ -38,7 +39,7 @@ from interlace.node.report import Reporter
 from interlace.node.rivals import only_one, refuse_rivals
 from interlace.node.rpc import listen
 from interlace.node.settings import AgentSettings
-from interlace.node.slices import SlicePublisher
+from interlace.node.slices import SlicePublisher, slice_name
 from interlace.node.state import NodeState
 from interlace.node.sweep import Sweeper, remove_orphans
 
@@ -70,7 +71,8 @@ class _Agent:
         self._state = NodeState(
             node=settings.node_name, slots=settings.max_nodes, link=self._link, checkpoint=self._checkpoint
         )
-        self._reporter = Reporter(self._client)
+        self._board = Board(self._client, slice_name=slice_name(settings.node_name))
+        self._reporter = Reporter(self._client, board=self._board)
         self._preparer = Preparer(
             settings,
             client=self._client,
@@ -84,7 +86,7 @@ class _Agent:
             self._client,
             node=settings.node_name,
             rival_timeout=settings.rival_timeout,
-            on_published=self._state.poke,
+            on_published=self._published,
         )
         self._sweeper = Sweeper(
             settings,
@@ -109,6 +111,7 @@ class _Agent:
                     self._events.run,
                     self._link.run,
                     self._reporter.run,
+                    self._board.run,
                     self._cliques.run,
                     self._slices.run,
                     Offering(state=self._state, shelf=self._slices).run,
@@ -177,6 +180,10 @@ class _Agent:
         self._cliques.follow(fabric)
         self._slices.show(fabric)
         self._state.poke()
+
+    def _published(self) -> None:
+        self._state.poke()
+        self._board.renew()
 
     def _count(self) -> None:
         self._metrics.prepared(sum(len(held.devices) for held in self._checkpoint if held.completed))

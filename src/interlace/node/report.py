@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,7 @@ from interlace.kube.client import Client
 from interlace.kube.errors import Conflict, Invalid, NotFound
 from interlace.kube.log import get_logger
 from interlace.kube.queue import WorkQueue, work
+from interlace.node.board import Board
 from interlace.node.clock import now
 from interlace.node.standing import PEERS, READY, Standing, Verdict, body
 
@@ -31,8 +33,10 @@ log = get_logger(__name__)
 class Reporter:
     """The wanted standing of each claim, and what was written."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, board: Board | None = None) -> None:
+        """``board`` takes what the API server does not keep on claims."""
         self._client = client
+        self._board = board
         self._queue: WorkQueue[str] = WorkQueue()
         self._wanted: dict[str, Standing] = {}
         self._written: dict[str, dict[str, tuple[Verdict, str]]] = {}
@@ -78,6 +82,8 @@ class Reporter:
         """Say nothing more of this claim; waits a little for a write that is on its way."""
         self._wanted.pop(uid, None)
         self._written.pop(uid, None)
+        if self._board is not None:
+            self._board.drop(uid)
         flying = self._flying.get(uid)
         if flying is not None:
             with contextlib.suppress(TimeoutError):
@@ -104,10 +110,11 @@ class Reporter:
         since = {kind: _since(written.get(kind), verdict) for kind, verdict in standing.conditions.items()}
         landed = self._flying[uid] = asyncio.Event()
         claim = standing.claim
+        wanted = body(standing, since=since)
         try:
-            await self._client.apply(
+            answer = await self._client.apply(
                 ResourceClaim,
-                body(standing, since=since),
+                wanted,
                 name=claim.name,
                 namespace=claim.namespace,
                 manager=DRIVER,
@@ -122,9 +129,17 @@ class Reporter:
             log.debug("claim status written", claim=str(claim), ready=standing.conditions[READY].reason)
             if uid in self._wanted:
                 self._remember(uid, standing, since)
+                self._post(uid, wanted["status"]["devices"], kept=bool(answer.status.devices))
         finally:
             landed.set()
             del self._flying[uid]
+
+    def _post(self, uid: str, entries: list[dict[str, Any]], *, kept: bool) -> None:
+        if self._board is not None and entries:
+            if kept:
+                self._board.drop(uid)
+            else:
+                self._board.put(uid, entries)
 
     def _remember(self, uid: str, standing: Standing, since: Mapping[str, str]) -> None:
         self._written[uid] = {kind: (verdict, since[kind]) for kind, verdict in standing.conditions.items()}
