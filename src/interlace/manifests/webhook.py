@@ -4,17 +4,20 @@ Installed beside the rest, or alone. Invariants: it may read one Secret, that of
 this Secret and the ``caBundle`` of its own configurations; a Pod that asked for nothing is created also while it is
 down. Entries of a configuration are never taken away: what is left out is a configuration of its own, since an
 entry whose ``caBundle`` the webhook owns would stay behind as a half one.
+
+``python -m interlace.manifests.webhook > deploy/webhook.yaml`` renders the committed file.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
 from interlace.api import webhook as names
 from interlace.api.computedomain import DRIVER, GROUP
 from interlace.kube.config import SERVICE_ACCOUNT_DIR
-from interlace.manifests.components import HTTP_PORT, IMAGE, NAMESPACE
+from interlace.manifests.components import HTTP_PORT, IMAGE, NAMESPACE, render
 
 COMPONENT: Final = "webhook"
 TIMEOUT: Final = 5
@@ -33,16 +36,14 @@ def webhook_manifests(
     guard: str = "enforce",
     arguments: Sequence[str] = (),
     exempt: Sequence[str] = (),
-    create_namespace: bool = False,
 ) -> list[_Object]:
     """All objects in the order in which they are applied.
 
     ``guard``: ``enforce``, ``warn`` or ``off``; ``arguments``: further flags of ``interlace serve webhook``;
     ``exempt``: namespaces without a device guard, beside ``kube-system`` and our own.
     """
-    space = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}] if create_namespace else []
     return [
-        *space,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(namespace=namespace)},
         *_rights(namespace),
         # Empty, so that nobody needs the right to create Secrets; the webhook fills it.
@@ -315,3 +316,7 @@ def _deployment(*, namespace: str, image: str, replicas: int, guard: str, argume
             "template": {"metadata": {"labels": _LABELS}, "spec": spec},
         },
     }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render(webhook_manifests()))

@@ -1,0 +1,116 @@
+"""The webhook as it runs in a cluster, beside a control plane of the tests.
+
+Its objects are the installed ones but for the address (API servers of the tests reach loopback and no Service); it
+authenticates with a token of its ServiceAccount, so that a right which is missing shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from interlace.api import webhook as names
+from interlace.kube.client import Client
+from interlace.kube.config import Config
+from interlace.kube.untyped import Discovery, Untyped, apply_manifest
+from interlace.manifests import NAMESPACE
+from interlace.manifests.webhook import configurations, webhook_manifests
+from interlace.pods.settings import WebhookSettings
+from interlace.pods.trust import MUTATING, SECRETS, VALIDATING
+from interlace.pods.webhook import Ports, serve
+from interlace.sim.kubelet.token import TokenRequest
+from interlace.sim.plane import Plane
+
+WITHIN = 30.0
+
+
+@dataclass(slots=True)
+class Clock:
+    """Time as the webhook sees it: the real one, and as much later as a test says."""
+
+    ahead: timedelta = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+
+@dataclass(slots=True)
+class Webhook:
+    """One replica."""
+
+    admin: Client
+    ports: Ports
+    clock: Clock = field(default_factory=Clock)
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.ports.admission}"
+
+
+async def settle(client: Client, *, image: str = "docker.io/library/none:1") -> None:
+    """Apply everything that installs the webhook but its configurations and its Pods."""
+    discovery = Discovery(client)
+    for manifest in webhook_manifests(image=image, replicas=0):
+        if "admissionregistration" not in manifest["apiVersion"]:
+            await apply_manifest(client, manifest, manager="platform-engineer", discovery=discovery)
+
+
+async def register(client: Client, url: str, *, guard: str = "enforce") -> None:
+    """Have API servers call ``url``."""
+    for manifest in configurations(url=url, guard=guard):
+        await apply_manifest(client, manifest, manager="platform-engineer")
+
+
+async def credentials(plane: Plane, admin: Client) -> Config:
+    """Those of the webhook's ServiceAccount."""
+    answer = await admin.create(
+        TokenRequest,
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}},
+        name=names.SERVICE,
+        namespace=NAMESPACE,
+        subresource="token",
+    )
+    config = plane.credentials("nobody")
+    return Config(server=config.server, ca=config.ca, token=answer.status.token)
+
+
+@asynccontextmanager
+async def replica(
+    plane: Plane, admin: Client, *, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Webhook]:
+    """A webhook that listens on loopback; ended, as by SIGTERM, on leaving. Enter and leave it in one task."""
+    loopback = WebhookSettings(host="127.0.0.1", port=0, http_host="127.0.0.1", http_port=0, names=("127.0.0.1",))
+    chosen = msgspec.structs.replace(loopback, **settings)
+    config, found = await credentials(plane, admin), clock or Clock()
+    listening: asyncio.Future[Ports] = asyncio.get_running_loop().create_future()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(serve(chosen, config=config, on_listening=listening.set_result, clock=found))
+        try:
+            async with asyncio.timeout(WITHIN):
+                yield Webhook(admin, await listening, found)
+        finally:
+            running.cancel()
+
+
+async def bundles(admin: Client) -> set[str]:
+    """The ``caBundle`` of every webhook of ours; an empty one where there is none."""
+    found: set[str] = set()
+    for kind, name in (
+        (MUTATING, names.CONFIGURATION),
+        (VALIDATING, names.CONFIGURATION),
+        (VALIDATING, names.GUARD_CONFIGURATION),
+    ):
+        hooks = (await admin.get(kind, name))["webhooks"]
+        found |= {hook["clientConfig"].get("caBundle", "") for hook in hooks}
+    return found
+
+
+async def secret(admin: Client) -> Untyped:
+    """The Secret with the certificate."""
+    return await admin.get(SECRETS, names.SECRET, namespace=NAMESPACE)
