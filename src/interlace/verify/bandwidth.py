@@ -33,7 +33,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     family: Family | None = None
     nodes: int | None = None
-    scope: Scope = "nodes"
+    scope: Scope | None = "nodes"
+    """None: beyond one NVLink domain, where both kinds of links carry data."""
 
 
 class Assessment(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +148,7 @@ class _Draft:
 
     def band(self) -> Band | None:
         """The band of the table, if there is one."""
-        if self.family is None or self.run.collective is None:
+        if self.family is None or self.scope is None or self.run.collective is None:
             return None
         return bands.band(self.family.id, scope=self.scope, collective=self.run.collective)
 
@@ -219,6 +220,9 @@ class _Draft:
                 f"bands are for whole nodes of {family.node.gpus} GPUs, and {ranks} ranks ran on {nodes} nodes",
                 "Use all GPUs of each node, or give a baseline.",
             )
+        if self.scope is None:
+            most = family.node.domain_nodes
+            return f"no band is known beyond the {most} nodes of one NVLink domain", "Give a baseline."
         if self.run.collective is None:
             return "the collective is not known", "Judge the whole log, or a run of all_gather."
         if self.band() is None:
@@ -262,7 +266,7 @@ class _Draft:
     def latency(self, verdict: Verdict) -> Verdict:
         """The floor of time: above it a pass is only degraded."""
         family = self.family
-        floor = bands.floor(family.id, scope=self.scope) if family is not None else None
+        floor = bands.floor(family.id, scope=self.scope) if family is not None and self.scope is not None else None
         point = self.curve.at(floor.bytes) if floor is not None else None
         if floor is None or point is None or (self.scope == "nodes" and self.nodes != 2):
             return verdict

@@ -19,8 +19,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """One fact that the verdict rests on."""
 
     kind: str
-    """``bandwidth``, ``latency``, ``shape``, ``data``, ``numbers``, ``baseline``: from the table; ``transport``, ``log``:
-    from lines of the log; ``assumed``: what nobody said."""
+    """From the table: ``bandwidth``, ``latency``, ``shape``, ``data``, ``numbers``, ``baseline``; from other lines:
+    ``transport``, ``log``; ``assumed`` is what nobody said."""
     text: str
     """A sentence without its full stop."""
     log: str | None = None
