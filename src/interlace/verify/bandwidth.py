@@ -143,8 +143,6 @@ class _Draft:
             nics = self.family.node.nics * self.family.node.nic_gbps / 8
             over_nics = nic_plateau(self.curve, nic_rate=nics)
             self.shapes = (over_nics, *self.shapes) if over_nics is not None else self.shapes
-        for shape in self.shapes:
-            self.say("shape", shape.text, line=shape.line)
 
     def band(self) -> Band | None:
         """The band of the table, if there is one."""
@@ -299,7 +297,9 @@ class _Draft:
         )
 
     def done(self, verdict: Verdict, cause: str, remedy: str = "", *, judged: bool = True) -> Assessment:
-        """The assessment."""
+        """The assessment; shapes are named behind the figures."""
+        for shape in self.shapes:
+            self.say("shape", shape.text, line=shape.line)
         return Assessment(
             run=self.run,
             verdict=verdict,

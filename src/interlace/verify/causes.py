@@ -14,7 +14,7 @@ import msgspec
 
 from interlace.verify.assertions import Scene, asserted
 from interlace.verify.events import LogEvent
-from interlace.verify.signatures import Signature, named, sight, signatures
+from interlace.verify.signatures import Signature, named, said, sight, signatures
 
 _EFFECTS: Final = ("corrupts", "stops", "breaks", "slows", "notes")
 _ANY: Final = "*"
@@ -155,7 +155,7 @@ def _unknown(found: Sequence[Finding], events: Sequence[LogEvent]) -> list[Findi
     for at, event in enumerate(events):
         if known and at >= min(known):
             return []
-        if event.level == "WARN" and event.text.strip() and not any(each.matches(event.text) for each in signatures()):
+        if event.level == "WARN" and event.text.strip() and not any(each.matches(said(event)) for each in signatures()):
             ranks = () if event.rank is None else (event.rank,)
             return [Finding(signature=named("unknown-warning"), event=event, order=at, ranks=ranks)]
     return []

@@ -29,6 +29,8 @@ class LogEvent(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     device: int | None = None
     """CUDA device that NCCL's prefix names."""
+    where: str | None = None
+    """File and line of NCCL's source, where a warning names them: ``transport/nvls.cc:158``."""
     time: str | None = None
     """As the log gives it."""
     source: str = "-"

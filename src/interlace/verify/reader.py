@@ -29,6 +29,7 @@ _TABULAR = -1
 _NCCL = re.compile(
     r"(\S*?):(\d{1,9}):(\d{1,9}) \[(\d{1,9})\] (?:\S+:\d+ )?NCCL ([A-Z]+) ?(.*)|\bNCCL ([A-Z]{4,5}) (.*)", re.DOTALL
 )
+_WHERE = re.compile(r"\] (\S+:\d{1,9}) NCCL ")
 _LEVELS = frozenset({b"INFO", b"WARN", b"TRAC", b"ABOR", b"CALL", b"DIAG", b"ERRO"})
 
 
@@ -242,6 +243,7 @@ class Reader:
         elif "Test " in body and ("failure" in body or "timeout" in body):
             level = "TEST"
         loud = level in {"WARN", "TEST"}
+        where = _WHERE.search(stripped.text) if loud else None
         if not body or self._events is None or self._left[loud] <= 0:
             return
         self._left[loud] -= 1
@@ -254,6 +256,7 @@ class Reader:
                 host=host,
                 pid=pid,
                 device=device,
+                where=where[1] if where is not None else None,
                 time=stripped.time,
                 source=self._source,
             )

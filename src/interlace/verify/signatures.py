@@ -100,14 +100,20 @@ def sight(events: Iterable[LogEvent]) -> tuple[Sighting, ...]:
     seen: dict[str, list[tuple[int, LogEvent]]] = {}
     stream, start = iter(events), 0
     while batch := list(islice(stream, _BATCH)):
-        text = "\n".join(event.text for event in batch)
+        lines = [said(event) for event in batch]
+        text = "\n".join(lines)
         for signature in signatures():
             if any(words in text for words in signature.words):  # most are in no line of a batch
-                hits = [(start + at, event) for at, event in enumerate(batch) if signature.matches(event.text)]
+                hits = [(start + at, event) for at, event in enumerate(batch) if signature.matches(lines[at])]
                 seen.setdefault(signature.id, []).extend(hits)
         start += len(batch)
     found = (_sighting(named(name), hits) for name, hits in seen.items() if hits)
     return tuple(sorted(found, key=lambda each: each.order))
+
+
+def said(event: LogEvent) -> str:
+    """What a signature is looked for in: the text, and the place in NCCL's source where the line names one."""
+    return f"{event.where} {event.text}" if event.where else event.text
 
 
 def _sighting(signature: Signature, hits: Sequence[tuple[int, LogEvent]]) -> Sighting:
