@@ -77,6 +77,14 @@ class Pod(Struct, frozen=True):
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
 
+class ControllerRevision(Struct, frozen=True):
+    """``apps/v1.ControllerRevision`` in part: one state of a DaemonSet's template, told apart by its labels."""
+
+    resource: ClassVar[Resource] = Resource("apps", "v1", "controllerrevisions", "ControllerRevision", True)
+    metadata: ObjectMeta = ObjectMeta()
+    revision: int = 0
+
+
 class Taint(Struct, frozen=True):
     """``v1.Taint``."""
 

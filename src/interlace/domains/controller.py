@@ -16,6 +16,7 @@ import msgspec
 from interlace.api.core import ObjectReference, Pod
 from interlace.domains.metrics import Metrics
 from interlace.domains.reconciler import Reconciler
+from interlace.domains.replacement import Replacement
 from interlace.domains.retry import RETRY_ANNOTATION
 from interlace.domains.settings import ControllerSettings
 from interlace.domains.sources import Sources
@@ -110,6 +111,10 @@ async def _lead(
     sources = Sources(client, namespace=settings.namespace, changed=queue.add, touch=touch, metrics=runtime)
     reconciler = Reconciler(client, sources=sources, settings=settings, recorder=recorder, metrics=metrics, touch=touch)
 
+    replacement = Replacement(
+        client, namespace=settings.namespace, sources=sources, quiet=settings.host_quiet, metrics=runtime
+    )
+
     async def touch_pod(target: _Target) -> None:
         patch = {"metadata": {"uid": target.uid, "annotations": {RETRY_ANNOTATION: datetime.now(UTC).isoformat()}}}
         try:
@@ -132,3 +137,4 @@ async def _lead(
         _log.info("leading", identity=settings.identity, domains=len(queue))
         group.create_task(work(queue, reconciler.reconcile, workers=settings.workers))
         group.create_task(work(touches, touch_pod, workers=1))
+        group.create_task(replacement.run())

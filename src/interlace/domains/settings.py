@@ -31,6 +31,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For /healthz, /readyz and /metrics; 0 takes a free one."""
     workers: int = 8
     """Domains that are reconciled at a time."""
+    host_quiet: float = 30
+    """Seconds that a node must have been without a domain before its outdated imex-host is replaced."""
     qps: float = 50
     burst: int = 100
     lease_name: str = LEASE_NAME
@@ -61,6 +63,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
         add("kube-api-qps", "KUBE_API_QPS", "50", float, "requests per second")
         add("kube-api-burst", "KUBE_API_BURST", "100", int, "requests at once")
         add("workers", "WORKERS", "8", int, "domains reconciled at a time")
+        add("imex-host-quiet", "IMEX_HOST_QUIET", "30", float, "seconds without a domain before a host is replaced")
         add("leader-election-lease-name", "LEADER_ELECTION_LEASE_NAME", LEASE_NAME, str, "name of the Lease")
         add("leader-election-lease-duration", "LEADER_ELECTION_LEASE_DURATION", "15", int, "whole seconds")
         add("leader-election-renew-deadline", "LEADER_ELECTION_RENEW_DEADLINE", "10", float, "seconds")
@@ -85,6 +88,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
             http_host=host.strip("[]") or "0.0.0.0",  # noqa: S104 - as above
             http_port=int(port),
             workers=given.workers,
+            host_quiet=given.imex_host_quiet,
             qps=given.kube_api_qps,
             burst=given.kube_api_burst,
             lease_name=given.leader_election_lease_name,

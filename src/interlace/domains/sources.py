@@ -16,6 +16,7 @@ from interlace.api.core import ObjectReference, Pod
 from interlace.api.meta import Object
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from interlace.domains.collisions import crowded
+from interlace.domains.hosts import revision_of
 from interlace.domains.membership import node_of
 from interlace.domains.places import Place, place
 from interlace.domains.reports import completed, elsewhere
@@ -34,6 +35,7 @@ HOST_SELECTOR = "app.kubernetes.io/component=imex-host"
 UID = "uid"
 DOMAIN = "domain"
 NODE = "node"
+UNREADY = "unready"
 
 
 def _uid(obj: Object) -> Iterable[str]:
@@ -56,6 +58,10 @@ def _slice_node(slice_: ResourceSlice) -> Iterable[str]:
 
 def _pod_node(pod: Pod) -> Iterable[str]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+def _unready(pod: Pod) -> Iterable[str]:
+    return () if pod.ready or pod.metadata.deletion_timestamp else (revision_of(pod),)
 
 
 class Sources:
@@ -85,9 +91,15 @@ class Sources:
         self._slices = Informer(
             client, ResourceSlice, fields=f"spec.driver={DRIVER}", indexes={NODE: _slice_node}, metrics=metrics
         )
-        self._hosts = Informer(
-            client, Pod, namespace=namespace, labels=HOST_SELECTOR, indexes={NODE: _pod_node}, metrics=metrics
+        self.hosts = Informer(
+            client,
+            Pod,
+            namespace=namespace,
+            labels=HOST_SELECTOR,
+            indexes={NODE: _pod_node, UNREADY: _unready},
+            metrics=metrics,
         )
+        self._left: Callable[[str], None] = lambda _node: None
         self.hidden: set[str] = set()
         """Uids of objects that we have deleted and that the caches still show."""
         self.hungry: set[str] = set()
@@ -95,13 +107,13 @@ class Sources:
         self.crowded: set[str] = set()
         """Nodes on which claims of several domains are allocated."""
         self._free: set[str] = set()
-        self._informers = (self.domains, self.cliques, self.templates, self._claims, self._slices, self._hosts)
+        self._informers = (self.domains, self.cliques, self.templates, self._claims, self._slices, self.hosts)
         self.domains.on_change(lambda old, new: self._tell(old, new, _uid))
         self.cliques.on_change(lambda old, new: self._tell(old, new, _domain))
         self.templates.on_change(lambda old, new: self._tell(old, new, _domain))
         self._claims.on_change(self._claim_changed)
         self._slices.on_change(self._slice_changed)
-        self._hosts.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_pod_node(obj))))
+        self.hosts.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_pod_node(obj))))
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -150,9 +162,17 @@ class Sources:
         """Claims with the label of any domain that are allocated on the node."""
         return self._claims.by(NODE, node)
 
+    def hosts_on(self, node: str) -> list[Pod]:
+        """The imex-host Pods of the node: one, or two while one is replaced."""
+        return self.hosts.by(NODE, node)
+
+    def on_left(self, handler: Callable[[str], None]) -> None:
+        """Call ``handler`` with a node when its last claim is not allocated there any more."""
+        self._left = handler
+
     def place(self, node: str) -> Place:
         """What is known of a node."""
-        return place(slices=self._slices.by(NODE, node), hosts=self._hosts.by(NODE, node))
+        return place(slices=self._slices.by(NODE, node), hosts=self.hosts.by(NODE, node))
 
     @property
     def free_nodes(self) -> bool:
@@ -192,6 +212,9 @@ class Sources:
         nodes = [set(_claim_node(claim)) if claim is not None else set() for claim in (old, new)]
         if nodes[0] != nodes[1]:
             self._count_free(nodes[0] | nodes[1])
+            for node in nodes[0] - nodes[1]:
+                if not self._claims.by(NODE, node):
+                    self._left(node)
             for node in nodes[0] | nodes[1]:
                 if crowded(self._claims.by(NODE, node)):
                     self.crowded.add(node)

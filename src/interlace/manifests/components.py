@@ -107,7 +107,9 @@ _CONTROLLER_CLUSTER: Final = (
 )
 _CONTROLLER_OWN: Final = (
     _rule(GROUP, "computedomaincliques", "list watch create update delete"),
-    _rule("", "pods", "list watch"),
+    # An imex-host of an older template is deleted where no domain is.
+    _rule("", "pods", "list watch delete"),
+    _rule("apps", "controllerrevisions", "list watch"),
     _rule("coordination.k8s.io", "leases", "get create patch"),
 )
 _AGENT_CLUSTER: Final = (
