@@ -18,7 +18,7 @@ _TOKEN: Final = re.compile(
     (?P<space>\s+|\#[^\n]*)
   | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
   | (?P<word>[A-Za-z_][A-Za-z0-9_./]*)
-  | (?P<number>[0-9.][A-Za-z0-9_.]*(?:[eE][+-][0-9]+)?)
+  | (?P<number>[0-9.](?:[eE][+-][0-9]|[A-Za-z0-9_.])*)
   | (?P<mark>[{}<>\[\]:,;-])
     """,
     re.VERBOSE,
