@@ -100,7 +100,9 @@ def test_the_controller_may_do_exactly_this() -> None:
             for resource in ("resourceclaims", "resourceslices")
             for verb in ("list", "watch")
         ),
+        ("/pods", "get", ""),
         ("/pods", "patch", ""),
+        ("/pods/eviction", "create", ""),
         ("/events", "create", ""),
         ("/events", "patch", ""),
     }
