@@ -1,0 +1,87 @@
+"""Where ``verify judge`` and ``verify compare`` get their runs from: files, stdin, or the Pods of a Job."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from interlace.cli.exits import Code, Exit
+
+if TYPE_CHECKING:
+    from interlace.verify.events import LogEvent
+    from interlace.verify.run import Run
+
+JOB: Final = "job/"
+_DOCUMENT: Final = b'{"runs"'
+
+
+class Logs(msgspec.Struct, kw_only=True):
+    """What was read, from everywhere together."""
+
+    runs: list[Run]
+    events: list[LogEvent]
+
+    def add(self, other: Logs) -> None:
+        """Put what another source gave behind this."""
+        self.runs += other.runs
+        self.events += other.events
+
+
+def read_files(names: Iterable[str]) -> Logs:
+    """Logs of nccl-tests, or documents of ``verify parse``; ``-`` is stdin. Raises Exit for what cannot be opened."""
+    logs = Logs(runs=[], events=[])
+    for name in names:
+        logs.add(_read_stdin() if name == "-" else _read_file(Path(name)))
+    return logs
+
+
+def _read_stdin() -> Logs:
+    from interlace.verify.reader import BLOCK, read
+
+    logs = Logs(runs=[], events=[])
+    blocks = iter(lambda: sys.stdin.buffer.read(BLOCK), b"")
+    logs.runs += read(blocks, events=logs.events.append, begun=True)
+    return logs
+
+
+def _read_file(path: Path) -> Logs:
+    from interlace.verify.baseline import decode
+    from interlace.verify.reader import read_log
+
+    logs = Logs(runs=[], events=[])
+    try:
+        with path.open("rb") as file:
+            ours = file.read(len(_DOCUMENT)) == _DOCUMENT
+        if ours and (runs := decode(path.read_bytes())) is not None:
+            logs.runs += runs
+        else:
+            logs.runs += read_log(path, events=logs.events.append, begun=True)
+    except OSError as error:
+        raise Exit(Code.REFUSED, f"{path}: {error.strerror or error}") from None
+    return logs
+
+
+async def read_job(name: str, *, namespace: str | None, context: str | None, kubeconfig: str | None) -> Logs:
+    """The logs of the Pods of a Job. Raises Exit with UNKNOWN if it has no Pods, and the errors of ``kube``."""
+    import click
+
+    from interlace.kube.client import Client
+    from interlace.kube.config import load, load_kubeconfig
+    from interlace.verify.podlogs import job_logs
+
+    path = Path(kubeconfig) if kubeconfig else None
+    config = load_kubeconfig(path, context=context) if kubeconfig or context else load()
+    where = namespace or config.namespace or "default"
+    async with Client(config, user_agent="interlace-cli") as client:
+        found = await job_logs(client, name, namespace=where)
+    if not found.pods:
+        raise Exit(
+            Code.UNKNOWN, f"Job {where}/{name} has no Pods; see `kubectl get pods -n {where}` and give -n NAMESPACE"
+        )
+    for each in found.missing:
+        click.echo(f"interlace: {each}", err=True)
+    return Logs(runs=list(found.runs), events=list(found.events))
