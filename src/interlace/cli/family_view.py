@@ -24,6 +24,7 @@ _SECTIONS = (
     ("profiles", "NCCL environments"),
     ("pod", "What a Pod needs"),
     ("installer", "Installer of the NCCL plugin"),
+    ("test", "NCCL tests"),
 )
 
 

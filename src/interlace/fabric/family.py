@@ -59,6 +59,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Most nodes of one NVLink domain."""
     whole_node: bool
     """A Pod takes all GPUs and all NICs of a node."""
+    driver_root: str = "/"
+    """Where the NVIDIA driver is on a node."""
     gke: bool = True
     """Whether the family is offered on GKE."""
 
@@ -280,6 +282,20 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether a rule that accepts all TCP goes into the host's INPUT chain."""
 
 
+class Test(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the test image runs nccl-tests over several nodes."""
+
+    source: str
+    binaries: str
+    """Folder with ``all_gather_perf`` and the others, built with MPI."""
+    start: tuple[str, ...]
+    """Starts the SSH server over which MPI starts its processes."""
+    port: int
+    """Where that server listens."""
+    cpus: str = ""
+    """CPUs to bind the processes to, as ``taskset`` takes them."""
+
+
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A hardware family, whole."""
 
@@ -297,6 +313,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     profiles: tuple[Profile, ...] = ()
     pod: PodContract
     installer: Installer | None = None
+    test: Test | None = None
+    """None: no public image with tests is known."""
 
     @property
     def gpu_networks(self) -> tuple[Network, ...]:

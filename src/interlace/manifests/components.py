@@ -9,6 +9,7 @@ node (from Kubernetes 1.36 enforced by the API server), nobody can read Secrets 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
@@ -33,6 +34,8 @@ REGISTRY: Final = "/var/lib/kubelet/plugins_registry"
 CDI: Final = "/var/run/cdi"
 IMEX_RUN: Final = "/run/interlace/imex"
 """On the host: the socket between agent and imex-host, and the files of ``nvidia-imex``."""
+GPU_NODES: Final = {"nvidia.com/gpu.present": "true"}
+"""Labels of nodes with GPUs, as GPU feature discovery sets them."""
 DRIVER_ROOT: Final = "/driver-root"
 """In containers: where the root of the NVIDIA driver is mounted."""
 
@@ -46,12 +49,13 @@ def manifests(
     replicas: int = 2,
     driver_root: str = "/",
     max_nodes: int = MAX_NODES,
+    gpu_nodes: Mapping[str, str] = GPU_NODES,
 ) -> list[_Object]:
     """All objects in the order in which they are applied.
 
     ``replicas`` of the controller; ``driver_root`` is where the NVIDIA driver is on the host
     (``/run/nvidia/driver`` if the GPU Operator installs it); ``max_nodes`` is the most nodes of one
-    domain in one NVLink clique.
+    domain in one NVLink clique; ``gpu_nodes`` are the labels of nodes with GPUs.
     """
     shared = {
         "MAX_NODES_PER_IMEX_DOMAIN": str(max_nodes),
@@ -67,8 +71,8 @@ def manifests(
         *_rights(CONTROLLER, namespace=namespace, cluster=_CONTROLLER_CLUSTER, own=_CONTROLLER_OWN),
         *_rights(AGENT, namespace=namespace, cluster=_AGENT_CLUSTER, own=_AGENT_OWN),
         _imex_network_policy(namespace),
-        _imex_host(namespace=namespace, image=image, driver_root=driver_root),
-        _agent(namespace=namespace, image=image, driver_root=driver_root, env=shared),
+        _imex_host(namespace=namespace, image=image, driver_root=driver_root, nodes=gpu_nodes),
+        _agent(namespace=namespace, image=image, driver_root=driver_root, nodes=gpu_nodes, env=shared),
         _controller(namespace=namespace, image=image, replicas=replicas, env=shared),
     ]
 
@@ -331,14 +335,17 @@ def _controller(*, namespace: str, image: str, replicas: int, env: dict[str, str
     return _workload("Deployment", CONTROLLER, namespace=namespace, template=template, replicas=replicas)
 
 
-_ON_GPU_NODES: Final[dict[str, Any]] = {
-    "nodeSelector": {"nvidia.com/gpu.present": "true"},
-    "tolerations": [{"operator": "Exists"}],
-    "priorityClassName": "system-node-critical",
-}
+def _on_gpu_nodes(nodes: Mapping[str, str]) -> _Object:
+    return {
+        "nodeSelector": dict(nodes),
+        "tolerations": [{"operator": "Exists"}],
+        "priorityClassName": "system-node-critical",
+    }
 
 
-def _agent(*, namespace: str, image: str, driver_root: str, env: dict[str, str]) -> _Object:
+def _agent(
+    *, namespace: str, image: str, driver_root: str, nodes: Mapping[str, str], env: dict[str, str]
+) -> _Object:
     volumes, mounts = _mounts(
         {"plugins": PLUGINS, "plugins-registry": REGISTRY, "cdi": CDI, "imex": IMEX_RUN}, driver_root=driver_root
     )
@@ -364,7 +371,9 @@ def _agent(*, namespace: str, image: str, driver_root: str, env: dict[str, str])
         securityContext={"privileged": True},
         volumeMounts=mounts,
     )
-    template = _pod(AGENT, container=container, **_ON_GPU_NODES, terminationGracePeriodSeconds=30, volumes=volumes)
+    template = _pod(
+        AGENT, container=container, **_on_gpu_nodes(nodes), terminationGracePeriodSeconds=30, volumes=volumes
+    )
     return _workload(
         "DaemonSet",
         AGENT,
@@ -375,7 +384,7 @@ def _agent(*, namespace: str, image: str, driver_root: str, env: dict[str, str])
     )
 
 
-def _imex_host(*, namespace: str, image: str, driver_root: str) -> _Object:
+def _imex_host(*, namespace: str, image: str, driver_root: str, nodes: Mapping[str, str]) -> _Object:
     volumes, mounts = _mounts({"imex": IMEX_RUN}, driver_root=driver_root)
     # Requests equal to limits: Guaranteed, the last to be killed when memory runs short.
     resources = {"cpu": "500m", "memory": "512Mi"}
@@ -399,7 +408,7 @@ def _imex_host(*, namespace: str, image: str, driver_root: str) -> _Object:
     template = _pod(
         IMEX_HOST,
         container=container,
-        **_ON_GPU_NODES,
+        **_on_gpu_nodes(nodes),
         automountServiceAccountToken=False,
         enableServiceLinks=False,
         terminationGracePeriodSeconds=60,
