@@ -124,13 +124,20 @@ SCALARS = st.sampled_from(
 KEYS = st.sampled_from(
     ["path", "Path", '"path"', "'PATH'", "file_mode", "uid", "<<", "? path\n ", "&k path", "fileMode", "on", "1"]
 )
-ENTRIES = st.lists(st.tuples(KEYS, SCALARS), max_size=3).map(
-    lambda rows: "- " + "\n  ".join(f"{key}: {value}" for key, value in rows) + "\n"
+GOOD = st.tuples(
+    st.sampled_from(["path", "Path", '"path"', "'PATH'"]),
+    st.sampled_from(["/dev/nvidia0", "/dev/sda", '"/dev/sda"', "'/dev/sda' # x", '"/dev/\\x73da"', "\n    /dev/sda"]),
 )
-FLOWS = st.lists(st.tuples(KEYS, SCALARS), max_size=3).map(
-    lambda rows: "- {" + ", ".join(f"{key}: {value}" for key, value in rows) + "}\n"
+ROWS = st.one_of(
+    GOOD.map(lambda row: [row]),
+    GOOD.map(lambda row: [row, ("uid", "7"), ("file_mode", "0660")]),
+    st.tuples(GOOD, st.tuples(KEYS, SCALARS)).map(list),
+    st.lists(st.tuples(KEYS, SCALARS), max_size=3),
 )
-TEXTS = st.lists(st.one_of(ENTRIES, FLOWS, st.text("-{}[]:,#&*!|>'\"%/devsa \n", max_size=12)), max_size=4).map("".join)
+ENTRIES = ROWS.map(lambda rows: "- " + "\n  ".join(f"{key}: {value}" for key, value in rows) + "\n")
+FLOWS = ROWS.map(lambda rows: "- {" + ", ".join(f"{key}: {value}" for key, value in rows) + "}\n")
+NOISE = st.text("-{}[]:,#&*!|>'\"%/devsa \n", max_size=12)
+TEXTS = st.lists(st.one_of(ENTRIES, ENTRIES, FLOWS, st.just("# x\n"), NOISE), max_size=3).map("".join)
 
 
 def yaml_1_2(text: str) -> Any:
