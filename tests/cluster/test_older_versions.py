@@ -36,8 +36,10 @@ async def test_a_domain_of_three_nodes_forms(cluster: Cluster, namespace: str) -
     await cluster.apply(deployment("job", namespace=namespace, replicas=3, template="job-channel"))
     await cluster.signal.until(
         "three Ready pods",
-        lambda: len(pods(cluster, "job", namespace=namespace)) == 3
-        and all(pod.ready for pod in pods(cluster, "job", namespace=namespace)),
+        lambda: (
+            len(pods(cluster, "job", namespace=namespace)) == 3
+            and all(pod.ready for pod in pods(cluster, "job", namespace=namespace))
+        ),
         within=WITHIN,
     )
     await cluster.signal.until(

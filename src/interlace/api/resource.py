@@ -145,11 +145,18 @@ class ResourceClaim(Struct, frozen=True):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
+class ResourceClaimTemplateSpec(Struct, frozen=True):
+    """``ResourceClaimTemplateSpec``: only what its claims get as metadata."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class ResourceClaimTemplate(Struct, frozen=True):
-    """``resource.k8s.io/v1.ResourceClaimTemplate``, metadata only: we write it from a value of our own."""
+    """``resource.k8s.io/v1.ResourceClaimTemplate`` in part: we write it from a value of our own."""
 
     resource: ClassVar[Resource] = Resource(GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True)
     metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
 class DeviceClass(Struct, frozen=True):

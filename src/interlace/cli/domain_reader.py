@@ -205,8 +205,13 @@ async def connect(
     *, namespace: str | None, context: str | None, kubeconfig: str | None, system: str
 ) -> AsyncIterator[Reader]:
     """A reader for the cluster that the options name. Raises ConfigError."""
+    async with open_client(context=context, kubeconfig=kubeconfig) as client:
+        yield Reader(client, namespace=namespace or client.namespace or "default", system=system)
+
+
+def open_client(*, context: str | None, kubeconfig: str | None) -> Client:
+    """A client, still to be entered. Raises ConfigError."""
     config = (
         load_kubeconfig(Path(kubeconfig) if kubeconfig else None, context=context) if kubeconfig or context else load()
     )
-    async with Client(config, user_agent="interlace-cli") as client:
-        yield Reader(client, namespace=namespace or config.namespace or "default", system=system)
+    return Client(config, user_agent="interlace-cli")

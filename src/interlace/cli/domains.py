@@ -213,6 +213,29 @@ async def wait(reader: Reader, *, name: str, timeout: float, nodes: int | None, 
     return Code.GOOD
 
 
+@domains.command()
+@click.option("--remove", is_flag=True, help="Remove what is free to go, after showing it.")
+@click.option("--yes", is_flag=True, help="With --remove: do not ask.")
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--kubeconfig", type=click.Path(dir_okay=False), help="Instead of $KUBECONFIG.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead.")
+def leftovers(*, remove: bool, yes: bool, context: str | None, kubeconfig: str | None, as_json: bool) -> None:
+    """List what the driver that Interlace took over from has left: in all namespaces, with what still uses it.
+
+    That is per-domain DaemonSets, claim templates and cliques, node labels and slices. What is ours or in use is
+    never removed. Exit 0 if nothing is left, 1 if something is.
+    """
+
+    async def main() -> Code:
+        from interlace.cli.domain_reader import open_client
+        from interlace.cli.leftovers import clean
+
+        async with open_client(context=context, kubeconfig=kubeconfig) as client:
+            return await clean(client, remove=remove, yes=yes, as_json=as_json)
+
+    run(main())
+
+
 def _tell(sentence: str) -> None:
     """What goes on beside the answer."""
     click.echo(f"interlace: {sentence}", err=True)

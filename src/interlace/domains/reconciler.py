@@ -34,6 +34,7 @@ from interlace.domains.running import Interruptions, Notice, Orphans
 from interlace.domains.settings import ControllerSettings
 from interlace.domains.sharing import Queueing
 from interlace.domains.sources import Sources
+from interlace.domains.takeover import is_ours
 from interlace.domains.template import template
 from interlace.domains.waiting import Patience, Wait, waits
 from interlace.kube.client import Client
@@ -212,8 +213,8 @@ class Reconciler:
         name = spec.channel.resource_claim_template.name
         mine = self._sources.templates_of(meta.uid)
         for old in mine:
-            if old.metadata.deletion_timestamp is not None:
-                # Somebody deleted it: let it go, then make it again.
+            if old.metadata.deletion_timestamp is not None or not is_ours(old):
+                # Somebody deleted it, or the known driver made it: let it go, then make it again.
                 await self._release_template(old)
                 return conditions.template_ready(DomainReason.TEMPLATE_PENDING, name=name, namespace=meta.namespace)
         if any(t.metadata.name == name and t.metadata.namespace == meta.namespace for t in mine):
