@@ -50,7 +50,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     before: float
     after: float
     change: float
-    """(after - before) / before."""
+    """(after - before) / before, from the times where there are any."""
     noise: float
     """Relative spread of one measurement."""
     noise_measured: bool
@@ -66,20 +66,29 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return tolerance(self.noise)
 
 
-Samples = dict[Key, list[float]]
+class Sample(msgspec.Struct, frozen=True):
+    """One measurement of a size."""
+
+    busbw: float
+    """GB/s, as printed: few digits where it is small."""
+    speed: float | None
+    """1/time: the same but for a factor, with all digits of the time; None where the time is of the CPU."""
+
+
+Samples = dict[Key, list[Sample]]
 
 
 def samples(runs: Iterable[Run]) -> Samples:
-    """All busbw values of runs whose collective and ranks are known, by what they can be compared with."""
+    """All measurements of runs whose collective and ranks are known, by what they can be compared with."""
     found: Samples = defaultdict(list)
     for run in runs:
         if run.collective is None or run.ranks is None or run.ranks < 2:
             continue
         for row in run.rows:
             for place, half in row.halves():
-                if row.size > 0 and half.busbw > 0:
+                if row.size > 0 and half.busbw > 0 and half.time_us > 0:
                     key = Key(collective=run.collective, ranks=run.ranks, place=place, size=row.size)
-                    found[key].append(half.busbw)
+                    found[key].append(Sample(half.busbw, None if run.cpu_time else 1 / half.time_us))
     return dict(found)
 
 
@@ -126,11 +135,11 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     return math.erfc(z / math.sqrt(2))
 
 
-def _change(key: Key, old: Sequence[float], new: Sequence[float], assumed: float) -> Change:
-    before, after = median(old), median(new)
+def _change(key: Key, before: Sequence[Sample], after: Sequence[Sample], assumed: float) -> Change:
+    old, new = _speeds(before, after)
     spreads = [spread(side) for side in (old, new) if len(side) >= _REPEATS]
     noise = max(spreads, default=assumed)
-    change = (after - before) / before
+    change = median(new) / median(old) - 1
     p = mann_whitney(old, new) if min(len(old), len(new)) >= _TESTED else None
     real = abs(change) > tolerance(noise) and (p is None or p < _SIGNIFICANT)
     return Change(
@@ -138,8 +147,8 @@ def _change(key: Key, old: Sequence[float], new: Sequence[float], assumed: float
         ranks=key.ranks,
         place=key.place,
         size=key.size,
-        before=before,
-        after=after,
+        before=median(each.busbw for each in before),
+        after=median(each.busbw for each in after),
         change=change,
         noise=noise,
         noise_measured=bool(spreads),
@@ -148,3 +157,11 @@ def _change(key: Key, old: Sequence[float], new: Sequence[float], assumed: float
         p=p,
         meaning="same" if not real else "faster" if change > 0 else "slower",
     )
+
+
+def _speeds(before: Sequence[Sample], after: Sequence[Sample]) -> tuple[list[float], list[float]]:
+    """What is compared: times where both sides have them, else bandwidths."""
+    sides = [[each.speed for each in side if each.speed is not None] for side in (before, after)]
+    if [len(side) for side in sides] == [len(before), len(after)]:
+        return sides[0], sides[1]
+    return [each.busbw for each in before], [each.busbw for each in after]

@@ -194,7 +194,7 @@ class Reader:
             table = self._open(next((key for key, one in self._tables.items() if one is table), tag))
         self._current = table
         table.take(mark, cut=cut)
-        if isinstance(mark, marks.Trouble | marks.Note) and self._events is not None:
+        if isinstance(mark, marks.Trouble | marks.Note | marks.Command) and self._events is not None:
             self._say(line)
         self._waiting = any(one.pending is not None or one.unfinished_names for one in self._tables.values())
         if isinstance(mark, marks.Rank):
