@@ -21,6 +21,7 @@ class Verbs(click.Group):
     table: ClassVar[dict[str, tuple[str, str]]] = {
         "demo": ("interlace.cli.demo:demo", "Watch a domain form, heal, shrink and go, on simulated nodes."),
         "domains": ("interlace.cli.domains:domains", "See ComputeDomains and what they wait for."),
+        "inject": ("interlace.cli.inject:inject", "Set up the Pods of manifests for the fabric of their nodes."),
         "families": ("interlace.cli.families:families", "See what is known about each hardware family."),
         "env": ("interlace.cli.env:env", "Print the NCCL environment of a family, or check one."),
         "manifests": (

@@ -19,7 +19,12 @@ class InjectError(ValueError):
         self.value = value
         self.cause = cause
         self.remedy = remedy
-        super().__init__(f"{path}: {shown(value)}: {cause}; {remedy}")
+        super().__init__(f"{path}: {self.shown}: {cause}; {remedy}")
+
+    @property
+    def shown(self) -> str:
+        """The value as a sentence can hold it."""
+        return shown(self.value)
 
     def below(self, prefix: str) -> InjectError:
         """The same error, its path counted from further up."""
@@ -28,7 +33,7 @@ class InjectError(ValueError):
 
 def shown(value: Any) -> str:
     """A value as a sentence can hold it: on one line, and not long."""
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else "nothing" if value is None else repr(value)
     text = " ".join(text.split()) or "empty"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 

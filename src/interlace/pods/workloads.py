@@ -1,0 +1,237 @@
+"""One object of a file: all of its Pod templates set up for the fabric, whatever kind it is.
+
+Pure over plain JSON objects. Invariant: an object is injected whole or refused whole.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from interlace.fabric.family import Family, FamilyError
+from interlace.fabric.version import GkeVersion, Minor
+from interlace.pods.draft import Change, Draft, mapping
+from interlace.pods.errors import InjectError, join
+from interlace.pods.gpus import CHANNEL_CLASS, RESOURCE, claimed
+from interlace.pods.inject import inject
+from interlace.pods.kinds import PATHS, group_and_kind, hidden, places
+from interlace.pods.nvlink import LABEL as CHANNEL
+from interlace.pods.recognition import LABEL as FABRIC
+from interlace.pods.recognition import recognise
+from interlace.pods.surroundings import Surroundings, networks_for
+
+_UNRENDERED: Final = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}", re.DOTALL)
+_INDEX: Final = re.compile(r"\[\d+\]")
+_TRAINER: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for. ``pod_paths``: kind to the path of its Pod templates, ``*`` for any unknown kind."""
+
+    family: str = ""
+    software: str = ""
+    profile: str = "default"
+    version: GkeVersion | Minor | None = None
+    networks: dict[str, str] = {}
+    pod_paths: dict[str, str] = {}
+    compute_domain: bool = False
+    host_network: bool = False
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """The object afterwards. ``families``: of its Pods, none if nothing was to do. ``domain``: a ComputeDomain that
+    has to go with it.
+    """
+
+    value: dict[str, Any]
+    families: tuple[str, ...] = ()
+    software: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    warnings: tuple[str, ...] = ()
+    domain: dict[str, Any] | None = None
+
+
+def equip(document: Mapping[str, Any], *, options: Options, found: Surroundings) -> Workload:
+    """Inject all Pod templates of one object. Raises InjectError, paths counted from the object."""
+    value = copy.deepcopy(dict(document))
+    group, kind = group_and_kind(value)
+    if not kind:
+        raise InjectError("kind", value.get("kind"), "a manifest says what kind of object it is", "give it a kind")
+    paths = _paths(value, group=group, kind=kind, options=options)
+    if (group, kind) == ("trainer.kubeflow.org", "TrainJob"):
+        return _train_job(value, found)
+    work = _Work(value, kind, options, found)
+    for path in paths:
+        for at, template in places(value, path):
+            work.template(at, template)
+    return work.result()
+
+
+def _paths(value: Mapping[str, Any], *, group: str, kind: str, options: Options) -> tuple[str, ...]:
+    if kind in options.pod_paths:
+        return (options.pod_paths[kind],)
+    if (group, kind) in PATHS:
+        return PATHS[group, kind]
+    if "*" in options.pod_paths:
+        return (options.pod_paths["*"],)
+    where = hidden(value)
+    if where:
+        raise InjectError(
+            where,
+            f"{value.get('apiVersion')} {kind}",
+            "a Pod template asks for GPUs here, and nothing is known of this kind",
+            f"say where its templates are: --pod-path {kind}={_INDEX.sub('[*]', where).removesuffix('.spec')}",
+        )
+    return ()
+
+
+def _train_job(value: dict[str, Any], found: Surroundings) -> Workload:
+    """A TrainJob only refers to a runtime, which has the Pod template. Raises InjectError if that is elsewhere."""
+    spec: Any = value.get("spec")
+    trainer = spec.get("trainer") if isinstance(spec, dict) else None
+    resources = trainer.get("resourcesPerNode") if isinstance(trainer, dict) else None
+    limits = resources.get("limits") if isinstance(resources, dict) else None
+    reference = spec.get("runtimeRef") if isinstance(spec, dict) else None
+    runtime = reference.get("name") if isinstance(reference, dict) else None
+    if isinstance(limits, dict) and RESOURCE in limits and runtime not in found.runtimes:
+        raise InjectError(
+            "spec.runtimeRef",
+            runtime,
+            "a TrainJob has no Pod template: its Pods are made from the runtime",
+            f"put the runtime into the same file, or let the webhook set up its Pods (label {FABRIC})",
+        )
+    return Workload(value=value)
+
+
+class _Work:
+    """The templates of one object, one after the other."""
+
+    def __init__(self, value: dict[str, Any], kind: str, options: Options, found: Surroundings) -> None:
+        self.value = value
+        self.kind = kind
+        self.options = options
+        self.found = found
+        self.families: list[str] = []
+        self.software: list[str] = []
+        self.changes: list[Change] = []
+        self.warnings: list[str] = []
+        self.domain: dict[str, Any] | None = None
+
+    def template(self, at: str, template: dict[str, Any]) -> None:
+        """Inject one in place. Raises InjectError."""
+        try:
+            self._inject(at, template)
+        except InjectError as error:
+            raise error if error.path.startswith(("--", "kind:")) else error.below(at) from None
+
+    def _inject(self, at: str, template: dict[str, Any]) -> None:
+        if not isinstance(template.get("spec"), dict):
+            raise InjectError("spec", template.get("spec"), "a Pod template has a spec with containers", "write one")
+        draft = Draft(template)
+        later = self._later(at, draft)
+        recognition = recognise(draft, named=self._named(draft), claims=self.found.claims, also=later)
+        family = recognition.family
+        if family is None:
+            if "no container" not in recognition.why:
+                self.warnings.append(f"{at or self.kind}: left as it is: {recognition.why}")
+            return
+        _rendered(draft, str(self._meta("name")))
+        software = None
+        if self.options.software:
+            try:
+                software = family.software(self.options.software)
+            except FamilyError as error:
+                raise InjectError("--tuple", self.options.software, str(error), "name one of these") from None
+        injection = inject(
+            template,
+            family=family,
+            software=software,
+            profile=self.options.profile,
+            version=self.options.version,
+            networks=self.options.networks or networks_for(family, self.found),
+            claims=self.found.claims,
+            channel=self._channel(draft, family),
+            host_network=self.options.host_network,
+            gpu_containers=later,
+        )
+        template.update(injection.pod)
+        self.families.append(family.id)
+        self.software.append(injection.software)
+        self.changes += [msgspec.structs.replace(change, path=join(at, change.path)) for change in injection.changes]
+        self.warnings += [join(at, warning) for warning in injection.warnings]
+
+    def _named(self, draft: Draft) -> str:
+        """The family that the user names: by the option, on the template, or on the object around it."""
+        if self.options.family:
+            return self.options.family
+        labels = self._meta("labels")
+        around = labels.get(FABRIC) if isinstance(labels, dict) else None
+        return draft.labels.get(FABRIC) or (around if isinstance(around, str) else "auto")
+
+    def _meta(self, key: str) -> Any:
+        metadata = self.value.get("metadata")
+        return (metadata.get(key) if isinstance(metadata, dict) else None) or ""
+
+    def _later(self, at: str, draft: Draft) -> tuple[str, ...]:
+        """Containers of a training runtime that get their GPUs from the TrainJob."""
+        if not self.kind.endswith("TrainingRuntime") or not (
+            self.options.family or self._meta("name") in self.found.trained
+        ):
+            return ()
+        job: Any = self.value
+        for key in re.findall(r"[A-Za-z]+|\d+", at.removesuffix(".spec.template")):
+            job = job[int(key)] if key.isdigit() else job[key]
+        labels = mapping(mapping(job, "metadata", "metadata"), "labels", "metadata.labels")
+        return tuple(each.name for each in draft.containers() if not each.init) if _TRAINER in labels else ()
+
+    def _channel(self, draft: Draft, family: Family) -> str:
+        """The claim template of the Pods' domain; a new domain where the user wants one. Raises InjectError."""
+        if not family.node.mnnvl or draft.labels.get(CHANNEL):
+            return ""
+        if any(CHANNEL_CLASS in classes for classes in claimed(draft, self.found.claims).values()):
+            return ""
+        name = str(self._meta("name"))
+        if name in self.found.domains:
+            return self.found.domains[name]
+        if self.options.compute_domain:
+            if not name:
+                raise InjectError("metadata.name", "", "a ComputeDomain is named after the object", "give it a name")
+            self.domain = _domain(name, str(self._meta("namespace")))
+            return f"{name}-channel"
+        return next(iter(self.found.domains.values())) if len(self.found.domains) == 1 else ""
+
+    def result(self) -> Workload:
+        """What came of it."""
+        return Workload(
+            value=self.value,
+            families=tuple(dict.fromkeys(self.families)),
+            software=tuple(dict.fromkeys(self.software)),
+            changes=tuple(self.changes),
+            warnings=tuple(dict.fromkeys(self.warnings)),
+            domain=self.domain,
+        )
+
+
+def _domain(name: str, namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": f"{name}-channel"}}},
+    }
+
+
+def _rendered(draft: Draft, name: str) -> None:
+    """Refuse what a template engine was to fill in. Raises InjectError."""
+    texts = {"metadata.name": name}
+    for container in draft.containers():
+        texts[f"{container.path}.image"] = str(container.fields.get("image") or "")
+    for key, value in (draft.spec.get("nodeSelector") or {}).items():
+        texts[f"spec.nodeSelector[{key}]"] = f"{key} {value}"
+    for path, text in texts.items():
+        if _UNRENDERED.search(text):
+            raise InjectError(path, text, "it is a template that was not rendered", "render it first")
