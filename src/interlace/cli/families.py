@@ -5,11 +5,17 @@ No decisions here: the facts are those of ``interlace.fabric``.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from interlace.cli.exits import Code, Exit
+
+if TYPE_CHECKING:
+    from interlace.fabric.family import Family
+
+_OBJECT = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -86,7 +92,7 @@ def versions(*, family: str | None, cluster_version: str | None, as_json: bool) 
         raise Exit(Code.BAD)
 
 
-def known_family(name: str) -> Any:
+def known_family(name: str) -> Family:
     """The family of that name. Raises Exit, which names the known ones."""
     from interlace.fabric.family import FamilyError, find
 
@@ -94,6 +100,29 @@ def known_family(name: str) -> Any:
         return find(name)
     except FamilyError as error:
         raise Exit(Code.REFUSED, str(error)) from None
+
+
+def network_names(family: Family, text: str | None) -> dict[str, str]:
+    """``vpc1=rail1,vpc2=rail2`` as a map. Raises Exit for an unknown network, a bad name or one that is given twice."""
+    found: dict[str, str] = {}
+    known = [network.name for network in family.networks]
+    for entry in (text or "").split(",") if text else ():
+        name, equals, other = (part.strip() for part in entry.partition("="))
+        if not equals:
+            raise Exit(Code.REFUSED, f"--network-map: {entry!r} is not NAME=OTHER, as in vpc1=rail1")
+        if name not in known:
+            raise Exit(
+                Code.REFUSED, f"--network-map: {family.id} has no network {name!r}; it has {', '.join(known) or 'none'}"
+            )
+        if not _OBJECT.match(other):
+            raise Exit(Code.REFUSED, f"--network-map: {other!r} cannot be the name of a Network object")
+        if name in found:
+            raise Exit(Code.REFUSED, f"--network-map: {name} is given twice")
+        found[name] = other
+    final = [found.get(name, name) for name in known]
+    if len(set(final)) != len(final):
+        raise Exit(Code.REFUSED, f"--network-map: two networks of {family.id} have the same name: {', '.join(final)}")
+    return found
 
 
 def _print_json(value: Any) -> None:

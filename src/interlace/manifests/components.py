@@ -77,9 +77,9 @@ def manifests(
     ]
 
 
-def render(objects: list[_Object]) -> str:
-    """The objects as one YAML file for kubectl."""
-    head = "# Rendered by `python -m interlace.manifests`; change that, not this.\n"
+def render(objects: list[_Object], *, by: str = "python -m interlace.manifests") -> str:
+    """The objects as one YAML file for kubectl; ``by`` is the command that makes it."""
+    head = f"# Rendered by `{by}`; change that, not this.\n"
     return head + yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True)
 
 
@@ -88,6 +88,14 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - as the base class has it
         return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    """Scripts as they are, line by line."""
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _text)
 
 
 def _rule(group: str, resources: str, verbs: str, *, names: tuple[str, ...] = ()) -> _Object:
@@ -343,9 +351,7 @@ def _on_gpu_nodes(nodes: Mapping[str, str]) -> _Object:
     }
 
 
-def _agent(
-    *, namespace: str, image: str, driver_root: str, nodes: Mapping[str, str], env: dict[str, str]
-) -> _Object:
+def _agent(*, namespace: str, image: str, driver_root: str, nodes: Mapping[str, str], env: dict[str, str]) -> _Object:
     volumes, mounts = _mounts(
         {"plugins": PLUGINS, "plugins-registry": REGISTRY, "cdi": CDI, "imex": IMEX_RUN}, driver_root=driver_root
     )
