@@ -296,7 +296,7 @@ class World:
     async def conditions(self, claim: Claim) -> dict[str, tuple[str, str]]:
         """What the claim's status says of our device."""
         found = await self.admin.get(ResourceClaim, claim.name, namespace=TEAM)
-        return {c.type: (c.status, c.reason) for device in found.status.devices for c in device.conditions}
+        return {c.type: (c.status, c.reason) for device in found.status.devices for c in device.conditions or ()}
 
     async def prepare(self, claim: Claim, *, deadline: float = WITHIN) -> list[str]:
         return await self.kubelet.prepare(DRIVER, [claim], deadline=deadline)

@@ -111,7 +111,8 @@ class AllocatedDeviceStatus(Struct, frozen=True):
     driver: str
     pool: str
     device: str
-    conditions: list[Condition] = []
+    conditions: list[Condition] | None = None
+    """Null where a driver gave none."""
     data: msgspec.Raw = msgspec.Raw(b"null")
     """Raw cannot be optional in msgspec: an absent field reads as null."""
 

@@ -22,7 +22,7 @@ PEERS_CONNECTED = "PeersConnected"
 def condition_of(claim: ResourceClaim, type_: str) -> Condition | None:
     """A condition that the agent reported for the claim's channel."""
     device = device_of(claim)
-    return next((c for c in device.conditions if c.type == type_), None) if device else None
+    return next((c for c in device.conditions or () if c.type == type_), None) if device else None
 
 
 def claim_ready(claim: ResourceClaim) -> bool:

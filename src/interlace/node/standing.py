@@ -91,6 +91,6 @@ def reported(claim: ResourceClaim) -> dict[str, tuple[Verdict, str]]:
             condition.last_transition_time or "",
         )
         for entry in ours
-        for condition in entry.conditions
+        for condition in entry.conditions or ()
         if condition.type in (READY, PEERS)
     }
