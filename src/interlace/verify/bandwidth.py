@@ -17,7 +17,7 @@ from interlace.fabric.family import Family
 from interlace.verify.arithmetic import contradictions
 from interlace.verify.baseline import stand
 from interlace.verify.comparison import ASSUMED_NOISE
-from interlace.verify.curve import LARGE, Curve, curve, main_curve, size_name, time_name
+from interlace.verify.curve import LARGE, Curve, curve, main_curve, reaches, size_name, time_name
 from interlace.verify.run import Run
 from interlace.verify.shape import Shape, nic_plateau, shapes
 from interlace.verify.verdict import Evidence, Verdict, worst
@@ -124,6 +124,7 @@ class _Draft:
         self.size: int | None = None
         self.busbw: float | None = None
         self.bound: float | None = None
+        self.slow_start = ""
 
     def say(self, kind: str, *texts: str, line: int = 0) -> None:
         """Add evidence."""
@@ -234,7 +235,7 @@ class _Draft:
         self.size, self.busbw = last.size, last.busbw
         self.say("bandwidth", f"{last.busbw:.4g} GB/s at {size_name(last.size)}", line=last.line)
         fallen = next((shape for shape in self.shapes if shape.kind in ("nic-plateau", "socket-plateau")), None)
-        if fallen is not None and self.scope == "nvlink" and last.size >= LARGE:
+        if fallen is not None and self.scope == "nvlink" and reaches(last.size, LARGE):
             return self.done("fail", f"{fallen.text}: {fallen.cause}", fallen.remedy)
         return self.done("cannot tell", why, remedy, judged=False)
 
@@ -272,6 +273,7 @@ class _Draft:
         high = point.time_us > most
         text = f"{size_name(floor.bytes)} takes {time_name(point.time_us)}, at most {time_name(most)} is expected"
         self.say("latency", text, line=point.line)
+        self.slow_start = text if high else ""
         return "degraded" if high and verdict in ("pass", "cannot tell") else verdict
 
     def most(self) -> float | None:
@@ -289,12 +291,9 @@ class _Draft:
         if verdict == "pass":
             return self.done(verdict, figures)
         shape = self.shapes[0] if self.shapes else None
-        if shape is None:
-            slow = next((each.text for each in self.evidence if each.kind == "latency"), "")
-            return self.done(verdict, figures if not slow or verdict == "fail" else f"{figures}; {slow}")
-        return self.done(
-            verdict, f"{figures}; {shape.text}", f"{shape.cause[0].upper()}{shape.cause[1:]}. {shape.remedy}"
-        )
+        told = [figures, self.slow_start if verdict == "degraded" else "", shape.text if shape is not None else ""]
+        remedy = f"{shape.cause[0].upper()}{shape.cause[1:]}. {shape.remedy}" if shape is not None else ""
+        return self.done(verdict, "; ".join(each for each in told if each), remedy)
 
     def done(self, verdict: Verdict, cause: str, remedy: str = "", *, judged: bool = True) -> Assessment:
         """The assessment; shapes are named behind the figures."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from interlace.verify.assertions import Scene
 from interlace.verify.bandwidth import Assessment
-from interlace.verify.curve import LARGE, main_curve
+from interlace.verify.curve import LARGE, main_curve, reaches
 from interlace.verify.run import Run
 
 _ONE_WAY = {
@@ -68,7 +68,7 @@ def _measurements(scene: Scene, assessments: Sequence[Assessment]) -> Iterator[s
     runs = [run for run in scene.runs if run.rows]
     if all(run.collective in _ONE_WAY for run in runs):
         yield from (_ONE_WAY[run.collective] for run in runs if run.collective is not None)
-    if all(_largest(run) < LARGE for run in runs):
+    if not any(reaches(_largest(run), LARGE) for run in runs):
         yield "bandwidth: no size is 256 MiB or more"
     for run in runs:
         if run.checked is False:

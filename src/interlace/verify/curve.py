@@ -18,6 +18,8 @@ PLACES: Final = ("out-of-place", "in-place")
 MIB: Final = 2**20
 LARGE: Final = 256 * MIB
 """From here on bandwidth can be judged; below it latency decides."""
+_ROUNDED: Final = 0.98
+"""A size that was asked for is cut to whole elements of every rank."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +41,17 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...] = ()
 
     def from_size(self, size: int) -> tuple[Point, ...]:
-        """Points of at least that size."""
-        return tuple(point for point in self.points if point.size >= size)
+        """Points of at least that size, as it was asked for."""
+        return tuple(point for point in self.points if reaches(point.size, size))
 
     def at(self, size: int) -> Point | None:
-        """The point of exactly that size."""
-        return next((point for point in self.points if point.size == size), None)
+        """The point of that size, as it was asked for."""
+        return next((each for each in self.points if reaches(each.size, size) and reaches(size, each.size)), None)
+
+
+def reaches(size: int, asked: int) -> bool:
+    """Whether a printed size is at least the one asked for, which the program may have cut a little."""
+    return size >= _ROUNDED * asked
 
 
 def curve(run: Run, place: str = "out-of-place") -> Curve:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlace.verify.curve import LARGE, MIB, Curve, Point, size_name, time_name
+from interlace.verify.curve import LARGE, MIB, Curve, Point, reaches, size_name, time_name
 
 Kind = Literal["flat-time", "plateau", "socket-plateau", "nic-plateau", "dip", "halves-differ", "falls", "scale"]
 
@@ -68,7 +68,7 @@ def flat_time(curve: Curve, *, rate: float) -> Shape | None:
         if point.time_us > _FLAT_GROWTH * first.time_us or transfer > _FLAT_SHARE * point.time_us:
             break
         flat = point
-    if flat.size < FLAT_FROM or flat.size < _FLAT_SPAN * first.size:
+    if not reaches(flat.size, FLAT_FROM) or flat.size < _FLAT_SPAN * first.size:
         return None
     times = [point.time_us for point in curve.points if point.size <= flat.size]
     return Shape(

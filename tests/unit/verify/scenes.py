@@ -73,7 +73,11 @@ def table(
         "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)",
     ]
     busbws: list[float] = []
-    for size in sizes[: len(sizes) - cut]:
+    width = 1 if kind.startswith("f8") else 4
+    parts = ranks if collective in DIVIDED else 1
+    for asked in sizes[: len(sizes) - cut]:
+        count = asked // width // parts // 16 * 16 if parts > 1 else asked // width
+        size = count * width * parts
         halves = ""
         for share in (1.0, in_place):
             time = round(time_us(size) * share, 2)
@@ -81,8 +85,6 @@ def table(
             busbw = algbw * FACTORS[collective](ranks)
             busbws.append(busbw)
             halves += f"  {time:10.2f}  {algbw:8.2f}  {busbw:8.2f}  {wrong:>6}"
-        width = 1 if kind.startswith("f8") else 4
-        count = size // width // (ranks if collective in DIVIDED else 1)
         redop = "sum" if collective in ("all_reduce", "reduce_scatter") else "none"
         lines.append(f"{size:12d}  {count:12d}  {kind:>8}  {redop:>6}      -1{halves}")
     if footer:
