@@ -117,6 +117,57 @@ def print_manifests(context: click.Context, /, **options: Any) -> None:
     _print_family(options)
 
 
+@print_manifests.command("status")
+@click.option("--family", "family_name", metavar="F", help="Family to check; else those the cluster has nodes of.")
+@click.option(
+    "--network-map", metavar="A=B,…", help="Names of Network objects that differ, vpc1=rail1 (with --family)."
+)
+@click.option("--system-namespace", default="interlace-system", show_default=True, help="Where the components run.")
+@click.option(
+    "--timeout",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Wait so long until all is there; 0 looks once.",
+)
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def status(
+    *,
+    family_name: str | None,
+    network_map: str | None,
+    system_namespace: str,
+    timeout: float,
+    context: str | None,
+    kubeconfig: str | None,
+    as_json: bool,
+) -> None:
+    """Check on a live cluster that nodes, GPUs, networks, installer and injector of a family are ready.
+
+    Exit 0 if all is there, 1 if something is not, 3 if something cannot be read.
+    """
+    from interlace.cli.families import known_family, network_names
+    from interlace.cli.manifests_status import run_status
+    from interlace.cli.running import run
+
+    if network_map and not family_name:
+        raise click.UsageError("--network-map goes with --family")
+    family = known_family(family_name) if family_name else None
+    run(
+        run_status(
+            family=family,
+            names=network_names(family, network_map) if family else {},
+            system=system_namespace,
+            timeout=timeout,
+            context=context,
+            kubeconfig=kubeconfig,
+            as_json=as_json,
+        )
+    )
+
+
 def _print_family(options: dict[str, Any]) -> None:
     from interlace.cli.env import choose_software
     from interlace.cli.families import known_family, network_names
