@@ -166,7 +166,7 @@ class Node:
     ),
     opened=st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_no_two_domains_ever_have_a_claim_on_one_node_and_it_is_free_in_the_end(
     steps: list[tuple[str, int, int]], opened: bool
 ) -> None:
