@@ -133,7 +133,7 @@ class _Agent:
         remove_orphans(self._checkpoint, self._settings)
         for held in self._state.prepared:
             # Until the GPUs are read; a job that runs needs its peers' addresses also where they cannot be.
-            if held.injected:
+            if held.injected and held.clique:
                 self._cliques.follow(Fabric(clique=held.clique))
         self._count()
 

@@ -38,6 +38,8 @@ class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True):
     """False: Prepare began and did not end."""
     since: str = ""
     """When it was completed, RFC 3339."""
+    inherited: bool = False
+    """Prepared by the known driver, before this node was taken over: its IMEX daemon is not ours."""
 
 
 def device_name(claim: ClaimRef, device: DeviceRef) -> str:
@@ -86,9 +88,20 @@ def write_spec(root: Path, prepared: PreparedClaim, *, major: int, channels: int
     write_whole(spec_path(root, prepared.claim.uid), content, sync=False)
 
 
+def has_spec(root: Path, uid: str) -> bool:
+    """Whether a spec of the claim is there, ours or the known driver's."""
+    return any(path.exists() for path in _paths(root, uid))
+
+
 def remove_spec(root: Path, uid: str) -> None:
     """Remove the file if it is there. Raises ``OSError``."""
-    spec_path(root, uid).unlink(missing_ok=True)
+    for path in _paths(root, uid):
+        path.unlink(missing_ok=True)
+
+
+def _paths(root: Path, uid: str) -> tuple[Path, Path]:
+    """Ours, and the one that the known driver's CDI library writes."""
+    return spec_path(root, uid), root / f"{_PREFIX}{uid}.yaml"
 
 
 def found_specs(root: Path) -> Iterator[tuple[str, PreparedClaim | None]]:

@@ -18,9 +18,11 @@ from pathlib import Path
 import msgspec
 
 from interlace.kube.log import get_logger
-from interlace.node.cdi import PreparedClaim, found_specs
+from interlace.node.cdi import PreparedClaim, found_specs, has_spec
 from interlace.node.errors import StateError
 from interlace.node.files import in_thread, write_whole
+from interlace.node.inherited import is_inherited
+from interlace.node.inherited import read as read_inherited
 
 VERSION = 1
 FILE_NAME = "checkpoint.json"
@@ -88,6 +90,7 @@ class Checkpoint:
     def load(self, *, cdi_root: Path) -> Loaded:
         """Read the file; call once, before anything else. Raises ``StateError`` if it cannot be opened.
 
+        A file of the known driver is kept as ``checkpoint.json.inherited-<unix time>`` and its claims are ours.
         A damaged file is renamed to ``checkpoint.json.damaged-<unix time>``; then every claim whose CDI
         spec says whose it is counts as prepared. Claims of nodes without a fabric have no spec; they are
         forgotten, which costs nothing: Unprepare accepts an unknown claim.
@@ -95,23 +98,53 @@ class Checkpoint:
         try:
             boot_id, claims = decode(self.path.read_bytes())
         except FileNotFoundError:
+            # There from the start, so that a folder that cannot be written is known before the first claim.
+            self._write_now()
             return Loaded()
         except OSError as error:
             raise StateError(f"{self.path} cannot be read: {error.strerror}.") from error
         except Damaged as damage:
-            return self._rebuild(str(damage), cdi_root=cdi_root)
+            return self._inherit(cdi_root=cdi_root) or self._rebuild(str(damage), cdi_root=cdi_root)
         if boot_id != self._boot_id:
             self._write_now()
             return Loaded(remark=f"{self.path} is of an earlier boot of this node: its {len(claims)} claims are void.")
         self._claims = {claim.claim.uid: claim for claim in claims}
         return Loaded()
 
-    def _rebuild(self, cause: str, *, cdi_root: Path) -> Loaded:
-        aside = self.path.with_name(f"{FILE_NAME}.damaged-{int(time.time())}")
+    def _inherit(self, *, cdi_root: Path) -> Loaded | None:
+        """Take over the claims of the known driver, if the file is its; the file is kept under another name."""
+        content = self.path.read_bytes()
+        if not is_inherited(content):
+            return None
+        found = read_inherited(content, has_spec=lambda uid: has_spec(cdi_root, uid))
+        aside = self._set_aside("inherited", "is of another driver")
+        current = found.boot_id in ("", self._boot_id)
+        # The CDI folder does not outlive a boot: where the file does not say of which boot it is, the specs do.
+        kept = [claim for claim in found.claims if current and (found.boot_id or claim.injected)]
+        self._claims = {claim.claim.uid: claim for claim in kept}
+        self._write_now()
+        remarks = [f"{self.path} was written by another driver and was kept as {aside.name}"]
+        remarks.append(
+            f"{len(self._claims)} claims that it prepared were taken over"
+            if current
+            else f"it is of an earlier boot of this node: its {len(found.claims)} claims are void"
+        )
+        if not found.intact:
+            remarks.append("its checksum does not match, which is usual after upgrades of that driver")
+        if found.unreadable:
+            remarks.append(f"{found.unreadable} claims in it cannot be read and are forgotten")
+        return Loaded(remark="; ".join(remarks) + ".")
+
+    def _set_aside(self, what: str, why: str) -> Path:
+        aside = self.path.with_name(f"{FILE_NAME}.{what}-{int(time.time())}")
         try:
             self.path.replace(aside)
         except OSError as error:
-            raise StateError(f"{self.path} is damaged ({cause}) and cannot be renamed: {error.strerror}.") from error
+            raise StateError(f"{self.path} {why} and cannot be renamed: {error.strerror}.") from error
+        return aside
+
+    def _rebuild(self, cause: str, *, cdi_root: Path) -> Loaded:
+        aside = self._set_aside("damaged", f"is damaged ({cause})")
         self._claims = {uid: prepared for uid, prepared in found_specs(cdi_root) if prepared is not None}
         self._write_now()
         return Loaded(

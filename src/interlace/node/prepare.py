@@ -19,7 +19,7 @@ from interlace.api.resource import ResourceClaim
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError, NotFound
 from interlace.kube.log import get_logger
-from interlace.node.cdi import PreparedClaim, remove_spec, spec_path, write_spec
+from interlace.node.cdi import PreparedClaim, has_spec, remove_spec, spec_path, write_spec
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.clock import now
 from interlace.node.demand import ClaimRef, Demand, check_uid, consumers, demand, our_devices
@@ -131,7 +131,7 @@ class Preparer:
 
     def _whole(self, held: PreparedClaim) -> bool:
         """Whether what was completed is still there: somebody may have emptied the CDI folder."""
-        return not held.injected or spec_path(self._settings.cdi_root, held.claim.uid).exists()
+        return not held.injected or has_spec(self._settings.cdi_root, held.claim.uid)
 
     async def _read(self, ref: ClaimRef, why: list[Closed]) -> ResourceClaim:
         """The claim object; tries again while the API server does not answer."""

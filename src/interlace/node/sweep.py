@@ -76,6 +76,8 @@ class Sweeper:
     async def _look(self, held: PreparedClaim, *, first: bool) -> bool:
         """Whether the claim could be judged."""
         uid = held.claim.uid
+        if not held.claim.name:
+            return True  # the driver that prepared it did not write the name down: kubelet will unprepare it
         try:
             claim = await self._client.get(ResourceClaim, held.claim.name, namespace=held.claim.namespace)
         except NotFound:
@@ -87,7 +89,9 @@ class Sweeper:
             return True  # kubelet called meanwhile, and knows better
         if claim is not None and claim.metadata.uid == uid and our_devices(claim, node=self._settings.node_name):
             self._suspects.discard(uid)
-            if first and held.completed:
+            if held.inherited:
+                pass  # nothing was said of it, and its IMEX is not ours
+            elif first and held.completed:
                 self._adopt(held, claim)
             elif first:
                 self._preparer.resume(held.claim, claim)
