@@ -1,8 +1,11 @@
-"""Take the two manifests out of the seed page: ``python -m tools.seeds PAGE FOLDER``.
+"""What the seed pages say: ``python -m tools.seeds PAGE FOLDER`` and ``python -m tools.seeds --tables PAGE FOLDER``.
 
-The stored page has lost its line breaks and indentation. The shape below gives them back and adds
-nothing: each of its lines must stand in the page, in this order, with only comments between, or the
-run ends with the line that was not found.
+The first takes the two manifests of the page on ComputeDomains. The stored page has lost its line breaks and
+indentation. The shape below gives them back and adds nothing: each of its lines must stand in the page, in this
+order, with only comments between, or the run ends with the line that was not found.
+
+The second compares the tables in FOLDER (``gpudirect-*.tsv``: field, value) with the whole Pod specs of the page on
+GPUDirect: the values of the table are the values of the spec, all of them and in this order.
 """
 
 from __future__ import annotations
@@ -83,10 +86,81 @@ def restore(page: str, shape: str) -> str:
     raise ValueError(f"the page holds no manifest that begins with {lines[0]!r} and {lines[1]!r}")
 
 
+PODS = {"gpudirect-tcpxo.tsv": "a3plus-workloads", "gpudirect-tcpx.tsv": "a3-gpu-workloads-example"}
+"""Table to the name of the Pod whose spec it holds."""
+
+_INTERFACE = re.compile(r'\{"interfaceName":"([^"]*)","network":"([^"]*)"\},?\Z')
+
+
+def pod_spec(page: str, name: str) -> list[str]:
+    """The lines of the Pod of that name, to the end of its volumes. Raises ValueError if there is none."""
+    start = page.find(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n")
+    if start < 0:
+        raise ValueError(f"the page holds no Pod {name}")
+    return re.split(r"\n\n(?=[^\s])", page[start:], maxsplit=1)[0].splitlines()
+
+
+def values(lines: list[str]) -> list[str]:
+    """All single values of a manifest in their order, an empty one for a key with nothing behind it.
+
+    Line by line, since one of the two specs is no YAML: a value is what stands behind a colon or a dash, a line of a
+    text of several lines, or ``interface=network``.
+    """
+    kept = [line for line in lines if line.strip() not in ("", "...", "[", "]")]
+    found: list[str] = []
+    for line, following in zip(kept, [*kept[1:], ""], strict=True):
+        text = re.sub(r"^(- )+", "", line.strip())
+        interface = _INTERFACE.match(text)
+        key, colon, rest = text.partition(": ")
+        if interface:
+            found.append(f"{interface[1]}={interface[2]}")
+        elif text.endswith(":"):
+            if not _below(line, following):
+                found.append("")
+        elif colon and re.fullmatch(r"[\w./-]+", key):
+            if rest.rstrip("+-") != "|":
+                found.append(rest.strip("'\""))
+        elif text != "|":
+            found.append(text)
+    return found
+
+
+def _below(line: str, following: str) -> bool:
+    """Whether the next line belongs under this one."""
+    indent = len(line) - len(re.sub(r"^[ ]*(- )*", "", line))
+    below = len(following) - len(following.lstrip())
+    return below > indent or (below == indent and following.lstrip().startswith("- "))
+
+
+def table(text: str) -> list[tuple[str, str]]:
+    """Field and value of each row of a table."""
+    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    return [(field, value) for field, value in rows]
+
+
+def compare(page: str, folder: Path) -> None:
+    """Compare all tables with the page. Raises ValueError with the first row that differs."""
+    for name, pod in PODS.items():
+        rows = table((folder / name).read_text())
+        spec = values(pod_spec(page, pod))
+        for (field, value), said in zip(rows, spec, strict=False):
+            if value != said:
+                raise ValueError(f"{name}: {field} is {value!r}, and the page has {said!r} in this place")
+        if len(rows) != len(spec):
+            raise ValueError(f"{name} has {len(rows)} rows, and the page {len(spec)} values")
+
+
 def main() -> int:
     """Entry point: exit 0, or 2 with one sentence."""
+    if len(sys.argv) == 4 and sys.argv[1] == "--tables":
+        try:
+            compare(Path(sys.argv[2]).read_text(), Path(sys.argv[3]))
+        except (OSError, ValueError) as error:
+            print(f"interlace: {sys.argv[2]}: {error}", file=sys.stderr)
+            return 2
+        return 0
     if len(sys.argv) != 3:
-        print("usage: python -m tools.seeds PAGE FOLDER", file=sys.stderr)
+        print("usage: python -m tools.seeds [--tables] PAGE FOLDER", file=sys.stderr)
         return 2
     page, folder = Path(sys.argv[1]), Path(sys.argv[2])
     try:
