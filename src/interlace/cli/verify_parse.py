@@ -115,9 +115,10 @@ def _show(run: Run) -> None:
 def _cells(half: Half | None) -> tuple[str, ...]:
     if half is None:
         return ("-",) * 4
-    return (
-        f"{half.time_us:.10g}",
-        f"{half.algbw:g}",
-        f"{half.busbw:g}",
-        "-" if half.wrong is None else str(half.wrong),
-    )
+    numbers = zip((half.time_us, half.algbw, half.busbw), half.units, strict=True)
+    return (*(_number(*one) for one in numbers), "-" if half.wrong is None else str(half.wrong))
+
+
+def _number(value: float, unit: float) -> str:
+    """With the places that were printed."""
+    return f"{value:.{max(0, -round(math.log10(unit)))}f}" if 0 < unit < math.inf else f"{value:g}"

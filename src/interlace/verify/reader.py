@@ -14,6 +14,7 @@ from interlace.verify import layout, marks
 from interlace.verify.blocks import Lines, Unpacker
 from interlace.verify.events import EACH, MOST, LogEvent
 from interlace.verify.facts import WORDS, Facts
+from interlace.verify.jsonlog import JsonLog
 from interlace.verify.prefix import cleaned, strip
 from interlace.verify.run import Run
 from interlace.verify.table import Table
@@ -30,6 +31,7 @@ _NCCL = re.compile(
     r"(\S*?):(\d{1,9}):(\d{1,9}) \[(\d{1,9})\] (?:\S+:\d+ )?NCCL ([A-Z]+) ?(.*)|\bNCCL ([A-Z]{4,5}) (.*)", re.DOTALL
 )
 _WHERE = re.compile(r"\] (\S+:\d{1,9}) NCCL ")
+_LOUD = re.compile(rb"NCCL WARN|Test .{0,10}failure|Test timeout")
 _LEVELS = frozenset({b"INFO", b"WARN", b"TRAC", b"ABOR", b"CALL", b"DIAG", b"ERRO"})
 
 
@@ -56,6 +58,9 @@ class Reader:
         self._ranks: dict[tuple[str, int, int], int] = {}
         self._hosts: dict[str, None] = {}
         self._rccl = False
+        self._json: JsonLog | None = None
+        self._json_line = 0
+        self._json_prefixed = False
         self._waiting = False
         """A row or a header is incomplete, so lines of numbers matter."""
         self._left = {True: MOST, False: MOST}
@@ -77,6 +82,8 @@ class Reader:
         if last:
             self._number += 1
             self._slow(last, cut=True)
+        if self._json is not None:
+            self._end_json(self._json)
         for table in sorted(self._tables.values(), key=lambda one: one.line):
             self._end(table)
         self._tables.clear()
@@ -155,9 +162,17 @@ class Reader:
     def _slow(self, line: bytes, *, cut: bool = False) -> None:
         """A line that may matter to a table."""
         text = line[:_LONG].decode("utf-8", "replace")
+        if self._json is not None and self._in_json(line):
+            return
         stripped = strip(text, hosts=True)
-        match = _NCCL.search(stripped.text)
+        if self._json is None and _opens_json(stripped.text):
+            self._json, self._json_line = JsonLog(), self._number
+            self._json_prefixed = not line.lstrip().startswith(b"{")
+            self._waiting = True
+            self._in_json(line)
+            return
         body = stripped.text
+        match = _NCCL.search(body) if "NCCL " in body else None
         if match is not None:
             body = body[: match.start()]
             if match[1]:
@@ -171,6 +186,25 @@ class Reader:
                 self._say(line)
             return
         self._put(mark, line, tag=stripped.tag, cut=cut and match is None)
+
+    def _in_json(self, line: bytes) -> bool:
+        """Give a line to the JSON document that is open; whether it belonged there."""
+        document = self._json
+        assert document is not None  # noqa: S101  the caller looked
+        text = line.decode("utf-8", "replace")
+        if self._json_prefixed:
+            text = strip(text, hosts=True).text
+        document.feed(text + "\n")
+        if document.closed or document.failed:
+            self._end_json(document)
+        return not document.failed
+
+    def _end_json(self, document: JsonLog) -> None:
+        self._json = None
+        self._wait()
+        run = document.run(source=self._source, line=self._json_line)
+        if run is not None and (self._begun or run.rows or run.partial_rows):
+            self._done.append(run)
 
     def _unglued(self, word: str) -> str:
         """The part of a row that stands before a host name without a blank between."""
@@ -196,7 +230,7 @@ class Reader:
         table.take(mark, cut=cut)
         if isinstance(mark, marks.Trouble | marks.Note | marks.Command) and self._events is not None:
             self._say(line)
-        self._waiting = any(one.pending is not None or one.unfinished_names for one in self._tables.values())
+        self._wait()
         if isinstance(mark, marks.Rank):
             self._hosts[mark.host] = None
             self._ranks.update(table.pids)
@@ -205,6 +239,10 @@ class Reader:
         elif isinstance(mark, marks.Concluded):
             self._end(table)
             self._forget(table)
+
+    def _wait(self) -> None:
+        tables = self._tables.values()
+        self._waiting = self._json is not None or any(one.pending or one.unfinished_names for one in tables)
 
     def _open(self, tag: str | None) -> Table:
         if len(self._tables) >= _TABLES:
@@ -228,10 +266,12 @@ class Reader:
 
     def _say(self, line: bytes) -> None:
         """Hand a line on as an event."""
+        if self._events is None or (self._left[False] <= 0 and not _LOUD.search(line)):
+            return
         text = line[:_LONG].decode("utf-8", "replace")
         stripped = strip(text, hosts=False)
         body, level, host, pid, device, rank = stripped.text.strip(), "", stripped.host, None, None, stripped.rank
-        match = _NCCL.search(stripped.text)
+        match = _NCCL.search(stripped.text) if "NCCL " in stripped.text else None
         if match is not None and match[1] is not None:
             host = next((one for one in self._hosts if match[1].endswith(one)), match[1]) or host
             pid, device, level, body = int(match[2]), int(match[4]), match[5], match[6].strip()
@@ -244,7 +284,7 @@ class Reader:
             level = "TEST"
         loud = level in {"WARN", "TEST"}
         where = _WHERE.search(stripped.text) if loud else None
-        if not body or self._events is None or self._left[loud] <= 0:
+        if not body or self._left[loud] <= 0:
             return
         self._left[loud] -= 1
         self._events(
@@ -299,4 +339,10 @@ def _is_prefix(head: bytes) -> bool:
 def _is_tabular(line: bytes) -> bool:
     if not marks.ANCHORS.isdisjoint(line.split()):
         return True
+    if line.startswith(b'{"') and line.rstrip().endswith(b"}") and b'"results"' not in line:  # a structured log
+        return False
     return any(fragment in line for fragment in marks.FRAGMENTS)
+
+
+def _opens_json(text: str) -> bool:
+    return text.lstrip()[:1] == "{" and text.lstrip()[1:].lstrip()[:1] in {"", '"'}

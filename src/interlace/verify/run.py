@@ -98,6 +98,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Version as printed, for instance ``nccl-tests 2.19.6``."""
     device: str | None = None
     """GPU product of the first rank line."""
+    environment: tuple[str, ...] = ()
+    """``NAME=value`` of NCCL, CUDA, UCX, libfabric and Open MPI, where a JSON file recorded it."""
     errors: tuple[str, ...] = ()
     """What nccl-tests itself said went wrong (``Test NCCL failure ...``, ``# error: ...``), first lines."""
 

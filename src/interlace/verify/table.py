@@ -265,7 +265,7 @@ class Table:
             rows=rows,
             partial_rows=self._partial,
             out_of_bounds=None if checked is False else self._bounds,
-            wrong_total=_total(rows),
+            wrong_total=total(rows),
             transport=facts.transport,
             source=self.source,
             line=self.line,
@@ -345,7 +345,8 @@ def finished(run: Run, *, average: str | None, cut: bool = False, doubts: list[s
     return msgspec.structs.replace(run, warnings=(*doubts, *arithmetic.contradictions(run)))
 
 
-def _total(rows: tuple[Row, ...]) -> int | None:
+def total(rows: tuple[Row, ...]) -> int | None:
+    """Wrong elements of all halves; None if none were counted."""
     counted = [half.wrong for row in rows for _, half in row.halves() if half.wrong is not None]
     return sum(counted) if counted else None
 
