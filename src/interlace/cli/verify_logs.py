@@ -60,8 +60,9 @@ def _read_file(path: Path) -> Logs:
             logs.runs += runs
         else:
             logs.runs += read_log(path, events=logs.events.append, begun=True)
-    except OSError as error:
-        raise Exit(Code.REFUSED, f"{path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        cause = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise Exit(Code.REFUSED, f"{path}: {cause}; give logs that can be read, or - for stdin") from None
     return logs
 
 

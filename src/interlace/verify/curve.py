@@ -46,7 +46,8 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
 
     def at(self, size: int) -> Point | None:
         """The point of that size, as it was asked for."""
-        return next((each for each in self.points if reaches(each.size, size) and reaches(size, each.size)), None)
+        near = [each for each in self.points if reaches(each.size, size) and reaches(size, each.size)]
+        return min(near, key=lambda each: abs(each.size - size), default=None)
 
 
 def reaches(size: int, asked: int) -> bool:

@@ -87,9 +87,9 @@ def plateau(curve: Curve, *, rate: float) -> Shape | None:
     if top is None:
         return None
     level = max(point.busbw for point in top)
-    for parts in range(2, 9):
+    for parts in range(8, 1, -1):  # the most parts that the level does not exceed
         share = level * parts / rate
-        if 0.80 <= share <= 1.02 and rate / parts > 0.1 * rate:
+        if 0.80 <= share <= 1.02:
             return Shape(
                 kind="plateau",
                 text=f"bandwidth stays at {level:.4g} GB/s, {share:.0%} of 1/{parts} of the line rate",
