@@ -17,9 +17,9 @@ from interlace.fabric.family import Family, FamilyError, SoftwareTuple
 from interlace.fabric.minimum import judge
 from interlace.fabric.version import GkeVersion, Minor
 from interlace.pods import interfaces as networking
-from interlace.pods.capabilities import grant
+from interlace.pods.capabilities import grant, privilege
 from interlace.pods.daemon import find_daemon, tuple_of
-from interlace.pods.draft import Change, Container, Draft, room
+from interlace.pods.draft import Change, Container, Draft
 from interlace.pods.environment import settle
 from interlace.pods.errors import InjectError
 from interlace.pods.gpus import Gpus, check, gpus, has_unknown_claims
@@ -199,19 +199,7 @@ def _host_network(draft: Draft, found: Gpus, *, family: Family, wanted: bool) ->
         draft.spec["dnsPolicy"] = "ClusterFirstWithHostNet"
         draft.added("spec.dnsPolicy", "ClusterFirstWithHostNet", reason)
     for container in found.containers:
-        _privilege(draft, container, reason)
-
-
-def _privilege(draft: Draft, container: Container, reason: str) -> None:
-    path = f"{container.path}.securityContext"
-    context = room(container.fields, "securityContext", path)
-    if context.get("privileged") is False:
-        raise InjectError(
-            f"{path}.privileged", False, "on the host's network the container must be privileged", "remove it"
-        )
-    if context.get("privileged") is not True:
-        context["privileged"] = True
-        draft.added(f"{path}.privileged", True, reason)
+        privilege(draft, container, reason=reason)
 
 
 def _interfaces(

@@ -14,7 +14,7 @@ from interlace.fabric.environment import Interfaces
 from interlace.fabric.family import Family, Sidecar, SoftwareTuple
 from interlace.fabric.version import GkeVersion, Minor, minor_version
 from interlace.pods import ending
-from interlace.pods.capabilities import grant
+from interlace.pods.capabilities import grant, privilege
 from interlace.pods.draft import Container, Draft, Json, mapping, words
 from interlace.pods.environment import merge
 from interlace.pods.errors import InjectError
@@ -51,9 +51,10 @@ def install(
         _judge(draft, daemon, software=software)
     merge(draft, daemon, contract.env, interfaces=Interfaces(), lib=family.pod.lib)
     mount(draft, daemon, contract.mounts, contract=family.pod, reason=reason)
-    grant(draft, daemon, contract.capabilities, reason=reason)
     if host_network:
+        privilege(draft, daemon, reason=reason)
         return
+    grant(draft, daemon, contract.capabilities, reason=reason)
     _devices(draft, contract, daemon)
 
 
