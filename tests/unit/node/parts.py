@@ -168,6 +168,8 @@ class FakeApi:
         self.apply_failures: list[Exception] = []
         self.hold_get: asyncio.Event | None = None
         self.hold_apply: asyncio.Event | None = None
+        self.keeps_reports = True
+        """Whether status.devices of claims is stored; not so on Kubernetes 1.32."""
 
     def add(self, *claims: ResourceClaim) -> None:
         for claim in claims:
@@ -184,12 +186,15 @@ class FakeApi:
             raise NotFound("not found", status=404, method="GET", path=name)
         return found
 
-    async def apply(self, kind: type[Any], body: dict[str, Any], **more: Any) -> None:
+    async def apply(self, kind: type[Any], body: dict[str, Any], **more: Any) -> Any:
         if self.hold_apply is not None:
             await self.hold_apply.wait()
         if self.apply_failures:
             raise self.apply_failures.pop(0)
         self.applied.append(json.loads(msgspec.json.encode(body)))
+        if kind is not ResourceClaim or self.keeps_reports:
+            return msgspec.json.decode(msgspec.json.encode(body), type=kind)
+        return msgspec.json.decode(msgspec.json.encode({**body, "status": {}}), type=kind)
 
     def conditions(self, write: int = -1) -> dict[str, tuple[str, str]]:
         """Status and reason by type of one write."""
