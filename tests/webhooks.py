@@ -16,8 +16,10 @@ from typing import Any
 import msgspec
 
 from interlace.api import webhook as names
+from interlace.api.core import Pod
 from interlace.kube.client import Client
 from interlace.kube.config import Config
+from interlace.kube.errors import ApiError
 from interlace.kube.untyped import Discovery, Untyped, apply_manifest
 from interlace.manifests import NAMESPACE
 from interlace.manifests.webhook import configurations, webhook_manifests
@@ -26,6 +28,7 @@ from interlace.pods.trust import MUTATING, SECRETS, VALIDATING
 from interlace.pods.webhook import Ports, serve
 from interlace.sim.kubelet.token import TokenRequest
 from interlace.sim.plane import Plane
+from tests.waiting import eventually
 
 WITHIN = 30.0
 
@@ -93,7 +96,8 @@ async def replica(
         running = group.create_task(serve(chosen, config=config, on_listening=listening.set_result, clock=found))
         try:
             async with asyncio.timeout(WITHIN):
-                yield Webhook(admin, await listening, found)
+                ports = await listening
+            yield Webhook(admin, ports, found)
         finally:
             running.cancel()
 
@@ -114,3 +118,41 @@ async def bundles(admin: Client) -> set[str]:
 async def secret(admin: Client) -> Untyped:
     """The Secret with the certificate."""
     return await admin.get(SECRETS, names.SECRET, namespace=NAMESPACE)
+
+
+@asynccontextmanager
+async def installed(plane: Plane, admin: Client, **settings: Any) -> AsyncIterator[Webhook]:
+    """One replica that the API server calls, and trusts."""
+    await settle(admin)
+    async with replica(plane, admin, **settings) as hook:
+        await register(admin, hook.url)
+        await called(admin)
+        yield hook
+
+
+async def called(admin: Client) -> None:
+    """Wait until every configuration is in force: a bundle is written, and a Pod that must be refused is."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}}
+    await apply_manifest(admin, account, manager="test")  # the embedded server has no controller that makes it
+    limits = {"limits": {"nvidia.com/gpu": "8"}}
+    container = {"name": "main", "image": "docker.io/library/busybox:1.37", "resources": limits}
+    probes: dict[str, dict[str, Any]] = {
+        "may not be injected": {"annotations": {"devices.gke.io/container.main": "- path: /dev/sda"}},
+        "no-family": {"labels": {names.FABRIC_LABEL: "no-family"}},
+    }
+
+    async def refused() -> bool:
+        found = await bundles(admin)
+        assert len(found) == 1, "all webhooks have the same caBundle"
+        assert "" not in found
+        for said, metadata in probes.items():
+            pod = {"metadata": {"name": "probe", **metadata}, "spec": {"containers": [container]}}
+            answer = "created"
+            try:
+                await admin.create(Pod, pod, namespace="default", dry_run=True)
+            except ApiError as error:
+                answer = error.message
+            assert said in answer, f"the API server answers: {answer}"
+        return True
+
+    await eventually(refused, within=WITHIN, what="the webhook to be called")

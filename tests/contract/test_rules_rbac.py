@@ -58,7 +58,7 @@ async def admin(plane: Plane) -> AsyncIterator[Wire]:
         for name in ("kate-list", "kate-watch"):
             rules = [
                 {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]},
-                {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["get"]},
+                {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["get", "list"]},
                 {"apiGroups": [""], "resources": ["*/log"], "verbs": ["get"]},
             ]
             accepted(await wire("POST", f"{RBAC}/namespaces/y/roles", {"metadata": {"name": name}, "rules": rules}))
@@ -170,6 +170,8 @@ async def test_a_refusal_says_who_may_not_do_what_where(kate: Wire, method: str,
         ("/api/v1/configmaps", 403),
         ("/api/v1/namespaces/y/secrets/mine", 404),
         ("/api/v1/namespaces/y/secrets", 403),
+        ("/api/v1/namespaces/y/secrets?fieldSelector=metadata.name%3Dmine", 200),
+        ("/api/v1/namespaces/y/secrets?fieldSelector=metadata.name%3Dother", 403),
         ("/api/v1/namespaces/y/configmaps/any", 403),
     ],
 )

@@ -93,6 +93,12 @@ def _question(target: Target, verb: str, *, fields: str = "") -> Request:
         resource=target.resource,
         subresource=target.subresource,
         namespace=target.namespace,
-        name=target.name,
+        name=target.name or _selected_name(verb, fields),
         fields=fields,
     )
+
+
+def _selected_name(verb: str, fields: str) -> str:
+    """The one object that a list or watch selects: a right to that name is enough for it."""
+    key, _, name = fields.replace("==", "=").partition("=")
+    return name if verb in {"list", "watch", "deletecollection"} and key == "metadata.name" and "," not in name else ""
