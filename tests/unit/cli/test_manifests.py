@@ -1,0 +1,123 @@
+"""``interlace manifests`` prints what kubectl can apply, and refuses what it cannot mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from interlace.cli.main import main
+from interlace.cli.manifests import _PARTS
+from interlace.fabric.family import IDS, find
+from interlace.manifests import manifests, render
+from interlace.manifests.family import PARTS
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["manifests", *arguments])
+
+
+def documents(*arguments: str) -> list[dict[str, Any]]:
+    told = run(*arguments)
+    assert told.exit_code == 0, told.output
+    return [each for each in yaml.safe_load_all(told.stdout) if each]
+
+
+def test_without_options_it_is_what_the_committed_file_is_made_of() -> None:
+    assert run().stdout == render(manifests())
+
+
+def test_the_parts_are_those_that_can_be_rendered() -> None:
+    assert _PARTS == PARTS
+
+
+@pytest.mark.parametrize("family", IDS)
+def test_yaml_and_json_of_a_family_hold_the_same_objects(family: str) -> None:
+    listed = json.loads(run("--family", family, "--json").stdout)
+    assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
+    assert documents("--family", family) == listed["items"]
+
+
+@pytest.mark.parametrize("family", IDS)
+def test_the_same_command_prints_the_same_bytes(family: str) -> None:
+    assert run("--family", family).stdout == run("--family", family).stdout
+
+
+def test_the_head_names_the_tuple_and_scripts_stay_readable() -> None:
+    out = run("--family", "a3-mega", "--part", "installer").stdout
+    assert out.startswith("# Rendered by `interlace manifests --family a3-mega --tuple tcpxo-1.0.15`")
+    assert "\n          modprobe import-helper\n" in out
+
+
+def test_the_test_pods_are_wired_as_those_of_users() -> None:
+    (job,) = [each for each in documents("--family", "a3-mega", "--part", "test") if each["kind"] == "Job"]
+    template = job["spec"]["template"]
+    sidecar = find("a3-mega").pod.sidecar
+    assert sidecar is not None
+    assert f"devices.gke.io/container.{sidecar.name}" in template["metadata"]["annotations"]
+    assert [each["name"] for each in template["spec"]["initContainers"]] == [sidecar.name]
+    env = {each["name"]: each["value"] for each in template["spec"]["containers"][0]["env"]}
+    assert env["NCCL_FASTRAK_IFNAME"] == "eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8"
+
+
+def test_options_reach_the_objects() -> None:
+    found = documents(
+        *("--family", "a3-high", "--network-prefix", "acme", "--network-map", "vpc1=rail-a"),
+        *("--test-nodes", "5", "--test-namespace", "team", "--namespace", "sys", "--image", "reg.example/i:1"),
+        *("--tuple", "tcpx-3.1.9", "--driver-root", "/opt/driver", "--replicas", "3"),
+    )
+    by = {(each["kind"], each["metadata"]["name"]): each for each in found}
+    assert by["GKENetworkParamSet", "rail-a"]["spec"]["vpc"] == "acme-net-1"
+    assert by["Job", "nccl-test"]["spec"]["completions"] == 5
+    assert by["Pod", "interlace-canary"]["metadata"]["namespace"] == "team"
+    controller = by["Deployment", "interlace-controller"]
+    assert (controller["metadata"]["namespace"], controller["spec"]["replicas"]) == ("sys", 3)
+    assert controller["spec"]["template"]["spec"]["containers"][0]["image"] == "reg.example/i:1"
+    step = by["DaemonSet", "nccl-tcpx-installer"]["spec"]["template"]["spec"]["initContainers"][0]
+    assert step["image"].endswith("/nccl-plugin-gpudirecttcpx-dev:v3.1.9")
+    volumes = by["DaemonSet", "interlace-agent"]["spec"]["template"]["spec"]["volumes"]
+    assert {"path": "/opt/driver", "type": "DirectoryOrCreate"} in [volume["hostPath"] for volume in volumes]
+
+
+def test_the_version_of_the_cluster_picks_the_tuple() -> None:
+    old = run("--family", "a3-high", "--cluster-version", "1.33.1-gke.1", "--part", "installer").stdout
+    assert "--tuple tcpx-3.1.9" in old
+
+
+def test_what_a_family_lacks_is_said_beside_the_answer() -> None:
+    told = run("--family", "gb200-nvl72")
+    assert told.exit_code == 0
+    assert "there is no test workload: no public image with nccl-tests is known for gb200-nvl72" in told.stderr
+    assert "networks" not in told.stderr
+    assert "--network-prefix names others" in run("--family", "a4").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--family", "a5"], "unknown hardware family 'a5'"),
+        (["--family", "a4", "--tuple", "x"], "has no software tuple 'x'"),
+        (["--family", "a3-high", "--cluster-version", "1.34.1-gke.1"], "needs 1.34.5-gke.1153000 or newer"),
+        (["--family", "gb200-nvl72", "--cluster-version", "1.34.9-gke.1"], "not offered on GKE"),
+        (["--family", "gb200-nvl72", "--part", "installer"], "nothing of installer is needed for gb200-nvl72"),
+        (["--family", "a4", "--network-map", "vpc1=x"], "a4 has no network 'vpc1'"),
+        (["--family", "a4", "--network-prefix", "Bad_"], "'Bad_' is not a prefix of VPC names"),
+        (["--family", "a4", "--test-nodes", "1"], "1 is not in the range"),
+        (["--family", "a4", "--part", "all"], "'all' is not one of"),
+        (["--tuple", "x"], "--tuple goes with --family"),
+        (["--part", "test"], "--part goes with --family"),
+        (["--cluster-version", "1.34.5-gke.1"], "--cluster-version goes with --family"),
+        (["--namespace", "A"], "'A' is not the name of a namespace"),
+        (["--driver-root", "x"], "'x' is not an absolute path"),
+        (["status", "--network-map", "vpc1=a"], "--network-map goes with --family"),
+        (["status", "--family", "a5"], "unknown hardware family 'a5'"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(arguments: list[str], says: str) -> None:
+    told = run(*arguments)
+    assert told.exit_code == 2
+    assert told.stdout == ""
+    assert says in told.stderr
