@@ -30,6 +30,9 @@ FINALIZER = "resource.nvidia.com/computeDomain"
 NODE_CLIQUE_LABEL = "nvidia.com/gpu.clique"
 """Node label set by GPU feature discovery, used by workloads for affinity."""
 
+SHARED = "shared"
+"""What devices name as their domain on nodes that are opened for all domains with isolation Channel."""
+
 DOMAIN_NAME_ANNOTATION = "interlace.dev/domain-name"
 DOMAIN_NAMESPACE_ANNOTATION = "interlace.dev/domain-namespace"
 """On cliques: whose domain it is, so that an agent needs no right to read ComputeDomains."""
@@ -154,7 +157,13 @@ class ComputeDomain(Struct, frozen=True):
             extra=REQUIRED,
             extra_json_schema={
                 "x-kubernetes-validations": [
-                    {"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"}
+                    {"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"},
+                    {
+                        "rule": "!has(self.isolation) || self.isolation != 'Channel' || "
+                        "self.channel.allocationMode != 'All'",
+                        "message": "spec.channel.allocationMode All would hand out the channels of other domains with "
+                        "spec.isolation Channel; use Single, or isolation Domain",
+                    },
                 ]
             },
         ),
@@ -186,12 +195,47 @@ class ComputeDomainDaemonInfo(Struct, frozen=True):
     ] = False
 
 
+class PeerCount(Struct, frozen=True, omit_defaults=False):
+    """spec.waitForPeers of the domain, and how many of these nodes there are."""
+
+    nodes: Annotated[int, Meta(description="As in the spec of the ComputeDomain.", extra=WITHOUT_DEFAULT)] = 0
+    timeout_seconds: Annotated[
+        int, Meta(description="As in the spec of the ComputeDomain.", extra=WITHOUT_DEFAULT)
+    ] = 300
+    present: Annotated[
+        int,
+        Meta(description="Nodes that the domain has in all cliques; not counted beyond nodes.", extra=WITHOUT_DEFAULT),
+    ] = 0
+
+
+class ComputeDomainChannel(Struct, frozen=True):
+    """One ComputeDomain with isolation Channel."""
+
+    domain: Annotated[str, Meta(description="Uid of the ComputeDomain.")]
+    name: Annotated[str, Meta(description="Name of the ComputeDomain.")]
+    namespace: Annotated[str, Meta(description="Namespace of the ComputeDomain.")]
+    channel: Annotated[int, Meta(description="Number of the IMEX channel that its containers get.")]
+    indexes: Annotated[list[int], Meta(description="Slots of its nodes in the IMEX node map.")] = []
+    wait_for_peers: PeerCount | None = None
+
+
 class ComputeDomainClique(Struct, frozen=True):
-    """The IMEX node map of one ComputeDomain in one NVLink clique; named <domain uid>.<clique id>."""
+    """An IMEX node map in one NVLink clique.
+
+    That of one ComputeDomain is named <domain uid>.<clique id>; that of all with isolation Channel shared.<clique id>.
+    """
 
     resource: ClassVar[Resource] = Resource(GROUP, VERSION, "computedomaincliques", "ComputeDomainClique", True)
     metadata: ObjectMeta = ObjectMeta()
     daemons: Annotated[list[ComputeDomainDaemonInfo], Meta(extra_json_schema=list_map("nodeName"))] = []
+    channels: Annotated[
+        list[ComputeDomainChannel],
+        Meta(
+            description="The ComputeDomains with isolation Channel that share the node map.",
+            extra_json_schema=list_map("domain"),
+        ),
+    ] = []
+    wait_for_peers: PeerCount | None = None
 
 
 class ComputeDomainChannelConfig(

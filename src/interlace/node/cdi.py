@@ -7,12 +7,13 @@ nodes from their numbers; they need not exist on the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from interlace.api.computedomain import SHARED
 from interlace.node.demand import ClaimRef, DeviceRef
 from interlace.node.files import write_whole
 
@@ -37,7 +38,21 @@ class PreparedClaim(msgspec.Struct, frozen=True, kw_only=True):
     completed: bool
     """False: Prepare began and did not end."""
     since: str = ""
-    """When it was completed, RFC 3339."""
+    """When it was begun, or completed, RFC 3339."""
+    imex: str = ""
+    """The IMEX domain that serves it; empty: that of the domain alone."""
+    channel: int = 0
+
+    @property
+    def imex_domain(self) -> str:
+        """What the imex-host calls the IMEX domain."""
+        return self.imex or self.domain
+
+    @property
+    def holder(self) -> str:
+        """Who has the node: the domain alone, or all that share nodes."""
+        return SHARED if self.imex else self.domain
+
     inherited: bool = False
     """Prepared by the known driver, before this node was taken over: its IMEX daemon is not ours."""
 
@@ -57,8 +72,8 @@ def spec_path(root: Path, uid: str) -> Path:
     return root / f"{_PREFIX}{uid}.json"
 
 
-def spec(prepared: PreparedClaim, *, major: int, channels: int) -> dict[str, Any]:
-    """The CDI spec: ``channels`` device nodes from channel 0 on, for each device of the claim."""
+def spec(prepared: PreparedClaim, *, major: int, channels: Iterable[int]) -> dict[str, Any]:
+    """The CDI spec: the device nodes of the numbered channels, for each device of the claim."""
     nodes = [
         {
             "path": f"{CHANNEL_FOLDER}/channel{number}",
@@ -68,7 +83,7 @@ def spec(prepared: PreparedClaim, *, major: int, channels: int) -> dict[str, Any
             "fileMode": 0o666,
             "permissions": "rw",
         }
-        for number in range(channels)
+        for number in channels
     ]
     return {
         "cdiVersion": "0.6.0",
@@ -81,7 +96,7 @@ def spec(prepared: PreparedClaim, *, major: int, channels: int) -> dict[str, Any
     }
 
 
-def write_spec(root: Path, prepared: PreparedClaim, *, major: int, channels: int) -> None:
+def write_spec(root: Path, prepared: PreparedClaim, *, major: int, channels: Iterable[int]) -> None:
     """Write the file. Blocks, briefly; raises ``OSError``. Not synced: the folder is empty after a reboot anyway."""
     root.mkdir(parents=True, exist_ok=True)
     content = msgspec.json.encode(spec(prepared, major=major, channels=channels))

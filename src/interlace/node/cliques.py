@@ -13,7 +13,7 @@ from interlace.kube.client import Client
 from interlace.kube.informer import Informer
 from interlace.kube.log import get_logger
 from interlace.node.fabric import Fabric
-from interlace.node.membership import membership
+from interlace.node.membership import memberships
 from interlace.node.state import NodeState
 
 log = get_logger(__name__)
@@ -64,13 +64,11 @@ class CliqueWatch:
             self._state.poke()
 
     def _changed(self, old: ComputeDomainClique | None, new: ComputeDomainClique | None) -> None:
-        known = self._state.memberships
-        before = membership(old, node=self._state.node) if old is not None else None
-        after = membership(new, node=self._state.node) if new is not None else None
-        if before is not None:
-            known.pop(before.domain, None)
-        if after is not None:
-            known[after.domain] = after
+        known, node = self._state.memberships, self._state.node
+        before, after = (memberships(clique, node=node) if clique is not None else () for clique in (old, new))
+        for gone in before:
+            known.pop(gone.domain, None)
+        known.update((found.domain, found) for found in after)
         if self._state.synced and before != after:
             self._state.poke()
 

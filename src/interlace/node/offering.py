@@ -64,10 +64,16 @@ class Offering:
                     await changed.wait()
 
     def _seen(self) -> Seen:
-        state = self._state
+        state, rows = self._state, dict[str, bool]()
+        for found in state.memberships.values():
+            if found.own is not None:
+                rows[found.holder] = rows.get(found.holder, False) or found.own.shared
         return Seen(
-            prepared=[held.domain for held in state.prepared],
-            begun=list(state.waiting.values()),
-            rows={found.domain: found.own.shared for found in state.memberships.values() if found.own is not None},
+            prepared=[held.holder for held in state.prepared],
+            begun=[
+                asked.holder if (asked := state.memberships.get(domain)) is not None else domain
+                for domain in state.waiting.values()
+            ],
+            rows=rows,
             synced=state.synced,
         )

@@ -1,4 +1,4 @@
-"""Which domain this node's IMEX has to serve, and the order for it.
+"""Which IMEX domain this node has to serve, and the order for it.
 
 A node runs one IMEX domain. Claims whose containers may run come first, so IMEX is never taken from
 under a job; then a claim that kubelet is calling for; then what runs already; then the oldest row.
@@ -6,39 +6,41 @@ under a job; then a claim that kubelet is calling for; then what runs already; t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from interlace.imex.names import node_map
 from interlace.imex.order import Order
 from interlace.node.membership import Membership
 
 
-def wanted_domain(
+def wanted_imex(
     memberships: Mapping[str, Membership], *, prepared: Sequence[str], waiting: Sequence[str], running: str
 ) -> str:
-    """The domain (uid) to serve; ``""``: none, IMEX may stop.
+    """The IMEX domain to serve; ``""``: none, IMEX may stop.
 
-    ``prepared`` and ``waiting`` are the domains of claims, the oldest first; ``running`` is what the host serves.
+    ``prepared`` are those of the claims that are prepared and ``waiting`` the domains (uids) of those that kubelet
+    calls for, the oldest first; ``running`` is what the host serves.
     """
     if prepared:
         return running if running in prepared else prepared[0]
-    members = {domain for domain, m in memberships.items() if m.own is not None}
+    members = {domain: found for domain, found in memberships.items() if found.own is not None}
     for domain in waiting:
         if domain in members:
-            return domain
-    if running in members:
+            return members[domain].imex_domain
+    created = {found.imex_domain: found.created for found in members.values()}
+    if running in created:
         return running
-    return min(members, key=lambda domain: (memberships[domain].created, domain), default="")
+    return min(created, key=lambda imex: (created[imex], imex), default="")
 
 
-def order(membership: Membership, *, slots: int) -> Order | None:
-    """The order for a domain that this node is in; None without an own row.
+def order(memberships: Iterable[Membership], *, imex: str, slots: int) -> Order | None:
+    """The order for an IMEX domain that this node is in; None without an own row.
 
     Raises ``ImexError`` where the rows cannot be a node map.
     """
-    if membership.own is None:
-        return None
-    names, addresses = node_map(
-        membership.domain, rows=[(row.index, row.address) for row in membership.rows], slots=slots
-    )
-    return Order(domain=membership.domain, index=membership.own.index, names=names, addresses=addresses)
+    for found in memberships:
+        if found.imex_domain == imex and found.own is not None:
+            rows = [(row.index, row.address) for row in (*found.rows, *found.neighbours)]
+            names, addresses = node_map(imex, rows=rows, slots=slots)
+            return Order(domain=imex, index=found.own.index, names=names, addresses=addresses)
+    return None

@@ -59,14 +59,14 @@ def verdict(
             reason=Reason.IMEX_HOST_UNREACHABLE,
             message=f"The imex-host of node {node} does not answer; check its imex-host pod.",
         )
-    if (host.domain, host.phase) != (held.domain, "Ready"):
+    if (host.domain, host.phase) != (held.imex_domain, "Ready"):
         detail = f" ({host.reason}): {host.message}" if host.message else ""
         return Verdict(
             good=False,
             reason=Reason.IMEX_FAILED if host.phase == "Failed" else Reason.IMEX_STARTING,
             message=f"nvidia-imex on node {node} was interrupted and is {host.phase.lower()}{detail}.",
         )
-    restarted = before.domain == held.domain and before.pid not in {0, host.pid}
+    restarted = before.domain == held.imex_domain and before.pid not in {0, host.pid}
     if said.good and not restarted:
         return said
     return Verdict(

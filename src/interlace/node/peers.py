@@ -14,7 +14,7 @@ import msgspec
 
 from interlace.imex.order import State
 from interlace.node.cdi import PreparedClaim
-from interlace.node.membership import Membership
+from interlace.node.membership import Membership, away_from
 from interlace.node.report import Reporter
 from interlace.node.settings import AgentSettings
 from interlace.node.standing import Verdict
@@ -63,8 +63,9 @@ def verdict(host: State | None, membership: Membership | None, *, said: Verdict 
     """What to say of the peers now; ``said`` if there is nothing new. ``tell``: an absence has lasted long enough."""
     if host is None or membership is None or membership.own is None or host.phase != "Ready":
         return said
-    if host.peers == "Disconnected" and tell:
-        names = ", ".join(membership.node_at(index) for index in host.disconnected)
+    away = away_from(host, membership)
+    if away and tell:
+        names = ", ".join(membership.node_at(index) for index in away)
         return Verdict(
             good=False,
             reason=DISCONNECTED,
@@ -72,7 +73,7 @@ def verdict(host: State | None, membership: Membership | None, *, said: Verdict 
             "the imex-host pods and nvidia-imex on those nodes.",
         )
     lowest = membership.own.index == min(row.index for row in membership.rows)
-    if host.peers == "Connected" and (lowest or said is not None):
+    if host.peers != "Unknown" and not away and (lowest or said is not None):
         return Verdict(
             good=True, reason=CONNECTED, message=f"IMEX on node {membership.own.node} is connected to all its peers."
         )
@@ -104,7 +105,7 @@ class PeersWatch:
                     await changed.wait()
 
     def _say(self, held: PreparedClaim, host: State | None, *, tell: bool) -> None:
-        if host is None or not held.injected or held.domain != host.domain:
+        if host is None or not held.injected or held.imex_domain != host.domain:
             return
         said = self._reporter.peers_of(held.claim.uid)
         now = verdict(host, self._state.memberships.get(held.domain), said=said, tell=tell)

@@ -21,7 +21,7 @@ from interlace.kube.errors import KubeError, NotFound
 from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, has_spec, remove_spec, spec_path, write_spec
 from interlace.node.checkpoint import Checkpoint
-from interlace.node.clock import now
+from interlace.node.clock import age, now
 from interlace.node.demand import ClaimRef, Demand, check_uid, consumers, demand, our_devices
 from interlace.node.errors import Reason, Refusal, StateError
 from interlace.node.gate import Closed, Open, gate
@@ -65,6 +65,7 @@ class Preparer:
         self._events = events
         self._turns = Turns()
         self._failed: dict[str, Demand] = {}
+        self._alarms: dict[str, asyncio.TimerHandle] = {}
         state.on_change(self._recheck)
 
     async def prepare(self, ref: ClaimRef) -> PreparedClaim:
@@ -90,6 +91,8 @@ class Preparer:
         check_uid(ref)
         async with self._turns.unprepare(ref):
             self._failed.pop(ref.uid, None)
+            if (alarm := self._alarms.pop(ref.uid, None)) is not None:
+                alarm.cancel()
             await self._reporter.forget(ref.uid)
             try:
                 remove_spec(self._settings.cdi_root, ref.uid)
@@ -123,8 +126,8 @@ class Preparer:
             begun = self._begun(wanted)
             await self._put(begun)
             with self._called(wanted):
-                index = await self._wait(wanted, why, report_at=started + self._settings.report_after)
-                return await self._complete(wanted, begun, index=index, why=why)
+                passed = await self._wait(wanted, why, report_at=started + self._settings.report_after)
+                return await self._complete(wanted, begun, passed=passed, why=why)
         except Refusal as refusal:
             self._refused(ref, claim, refusal)
             raise
@@ -151,6 +154,7 @@ class Preparer:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _begun(self, wanted: Demand) -> PreparedClaim:
+        before = self._checkpoint.get(wanted.claim.uid)
         return PreparedClaim(
             claim=wanted.claim,
             domain=wanted.domain,
@@ -159,7 +163,13 @@ class Preparer:
             devices=wanted.devices,
             injected=False,
             completed=False,
+            since=before.since if before is not None and before.since else now(),
         )
+
+    def _waited(self, uid: str) -> float:
+        """Seconds since kubelet asked for the claim first, over restarts of the agent."""
+        held = self._checkpoint.get(uid)
+        return age(held.since) if held is not None and held.since else 0.0
 
     @contextmanager
     def _called(self, wanted: Demand) -> Iterator[None]:
@@ -173,25 +183,28 @@ class Preparer:
             del self._state.waiting[uid]
             self._state.poke()
 
-    async def _wait(self, wanted: Demand, why: list[Closed], *, report_at: float) -> int:
-        """Wait until the gate opens; the index of this node."""
+    async def _wait(self, wanted: Demand, why: list[Closed], *, report_at: float) -> Open:
+        """Wait until the gate opens."""
         uid, told = wanted.claim.uid, False
         try:
             while True:
                 changed = self._state.next_change()
-                verdict = gate(wanted, self._state.view())
+                waited = self._waited(uid)
+                verdict = gate(wanted, self._state.view(), waited=waited)
                 if isinstance(verdict, Open):
-                    return verdict.index
+                    return verdict
                 if verdict.permanent:
                     raise Refusal(verdict.reason, f"{wanted.claim}: {verdict.message}", permanent=True)
                 why.append(verdict)
-                if told:
-                    await changed.wait()
-                    continue
+                loop = asyncio.get_running_loop()
+                times = [] if told else [report_at]
+                times += [] if verdict.until is None else [loop.time() + verdict.until - waited]
                 try:
-                    async with asyncio.timeout_at(report_at):
+                    async with asyncio.timeout_at(min(times, default=None)):
                         await changed.wait()
                 except TimeoutError:
+                    if told or loop.time() < report_at:
+                        continue
                     told = True
                     self._want(wanted, ready=Verdict(good=False, reason=verdict.reason, message=verdict.message))
         except asyncio.CancelledError:
@@ -199,7 +212,10 @@ class Preparer:
             self._failed[uid] = wanted
             raise
 
-    async def _complete(self, wanted: Demand, begun: PreparedClaim, *, index: int, why: list[Closed]) -> PreparedClaim:
+    async def _complete(
+        self, wanted: Demand, begun: PreparedClaim, *, passed: Open, why: list[Closed]
+    ) -> PreparedClaim:
+        index = passed.index
         done = PreparedClaim(
             claim=begun.claim,
             domain=begun.domain,
@@ -209,10 +225,20 @@ class Preparer:
             injected=index >= 0,
             completed=True,
             since=now(),
+            imex=passed.imex,
+            channel=passed.channel,
         )
         if done.injected:
             major = read_channel_major(self._settings.proc_devices)
-            channels = read_channel_count(self._settings.proc_params) if wanted.all_channels else 1
+            count = read_channel_count(self._settings.proc_params)
+            if done.channel >= count:
+                raise Refusal(
+                    Reason.NO_CHANNEL_DEVICE,
+                    f"{done.claim}: it has IMEX channel {done.channel}, and the driver of node {self._state.node} has "
+                    f"{count} channels; raise NVreg_ImexChannelCount.",
+                    permanent=True,
+                )
+            channels = range(count) if wanted.all_channels else [done.channel]
             try:
                 write_spec(self._settings.cdi_root, done, major=major, channels=channels)
             except OSError as error:
@@ -224,7 +250,16 @@ class Preparer:
                 ) from error
         why.append(Closed(reason=Reason.STATE_NOT_WRITTEN, message=f"{self._checkpoint.path} takes too long to write."))
         await self._put(done)
-        self._want(wanted, ready=prepared_verdict(done), index=index)
+        ready = prepared_verdict(done)
+        if passed.late:
+            ready = Verdict(
+                good=True,
+                reason=Reason.STARTED_WITHOUT_PEERS,
+                message=f"The time to wait for the peers is over, so the pod starts without them: {passed.late}.",
+            )
+            for pod in wanted.pods:
+                self._events.event(pod, reason=ready.reason, message=ready.message, warning=True)
+        self._want(wanted, ready=ready, index=index)
         return done
 
     async def _put(self, claim: PreparedClaim) -> None:
@@ -273,13 +308,25 @@ class Preparer:
         for pod in wanted.pods:
             self._events.event(pod, reason=refusal.reason, message=refusal.message, warning=True)
 
+    def _look_again(self, uid: str, *, after: float) -> None:
+        """Time alone will open the gate, and nothing else may happen until then."""
+        if uid not in self._alarms:
+            self._alarms[uid] = asyncio.get_running_loop().call_later(max(0.0, after), self._ring, uid)
+
+    def _ring(self, uid: str) -> None:
+        del self._alarms[uid]
+        self._recheck()
+
     def _recheck(self) -> None:
         """Claims that failed and would succeed now: say so, since kubelet itself calls again only after a minute."""
         if not self._failed:
             return
         view = self._state.view()
         for uid, wanted in list(self._failed.items()):
-            if isinstance(gate(wanted, view), Open):
+            verdict = gate(wanted, view, waited=self._waited(uid))
+            if isinstance(verdict, Closed) and verdict.until is not None:
+                self._look_again(uid, after=verdict.until - self._waited(uid))
+            if isinstance(verdict, Open):
                 del self._failed[uid]
                 self._want(
                     wanted,
@@ -300,6 +347,9 @@ def prepared_verdict(done: PreparedClaim) -> Verdict:
             reason=Reason.PREPARED,
             message="This node has no multi-node NVLink fabric: no channel is needed.",
         )
+    channel = f", channel {done.channel}" if done.imex else ""
     return Verdict(
-        good=True, reason=Reason.PREPARED, message=f"IMEX is ready at index {done.index} of clique {done.clique}."
+        good=True,
+        reason=Reason.PREPARED,
+        message=f"IMEX is ready at index {done.index} of clique {done.clique}{channel}.",
     )

@@ -19,7 +19,7 @@ from interlace.node.checkpoint import Checkpoint
 from interlace.node.fabric import Fabric
 from interlace.node.gate import View
 from interlace.node.membership import Membership
-from interlace.node.orders import order, wanted_domain
+from interlace.node.orders import order, wanted_imex
 
 log = get_logger(__name__)
 
@@ -61,7 +61,9 @@ class NodeState:
         self._fault = ""
         self._changed = asyncio.Event()
         self._handlers: list[Callable[[], None]] = []
-        link.on_state(lambda _: self.poke())
+        self._addresses: tuple[str, list[str]] | None = None
+        self._peers_outdated = False
+        link.on_state(self._heard)
 
     @property
     def host(self) -> State | None:
@@ -84,6 +86,7 @@ class NodeState:
             prepared=self.prepared,
             host=self.host,
             order_fault=self._fault or (refusal.message if refusal is not None else ""),
+            peers_outdated=self._peers_outdated,
         )
 
     def next_change(self) -> asyncio.Event:
@@ -103,12 +106,17 @@ class NodeState:
         for handler in self._handlers:
             handler()
 
+    def _heard(self, state: State | None) -> None:
+        if state is None or state.peers == "Unknown":
+            self._peers_outdated = False
+        self.poke()
+
     def _order(self) -> None:
         host = self.host
         running = host.domain if host is not None else self._ordered
-        wanted = wanted_domain(
+        wanted = wanted_imex(
             self.memberships,
-            prepared=[held.domain for held in self.prepared if held.injected],
+            prepared=[held.imex_domain for held in self.prepared if held.injected],
             waiting=list(self.waiting.values()),
             running=running,
         )
@@ -118,9 +126,8 @@ class NodeState:
                 self._link.release(running or self._ordered)
             self._ordered = ""
             return
-        found = self.memberships.get(wanted)
         try:
-            made = order(found, slots=self._slots) if found is not None else None
+            made = order(self.memberships.values(), imex=wanted, slots=self._slots)
         except ImexError as error:
             if error.message != self._fault:
                 log.warning("the clique gives no node map", domain=wanted, cause=error.message)
@@ -130,4 +137,7 @@ class NodeState:
             # Without a row (the domain was deleted under a running pod) the last order stands.
             self._link.order(made)
             self._ordered = wanted
+            before, self._addresses = self._addresses, (made.domain, made.addresses)
+            if before is not None and before != self._addresses and host is not None and host.peers != "Unknown":
+                self._peers_outdated = True  # the host forgets what it knows of the peers when it has read the order
         self._fault = ""

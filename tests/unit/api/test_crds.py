@@ -50,6 +50,13 @@ ADDED = {
     "spec.waitForPeers.nodes",
     "spec.waitForPeers.timeoutSeconds",
     "daemons[].shared",
+    "channels",
+    *(f"channels[].{field}" for field in ("domain", "name", "namespace", "channel", "indexes")),
+    *(
+        f"{parent}waitForPeers{field}"
+        for parent in ("", "channels[].")
+        for field in ("", ".nodes", ".timeoutSeconds", ".present")
+    ),
     "status.readyNodes",
     "status.conditions",
     *(
@@ -104,12 +111,23 @@ def test_what_is_added_is_optional_but_for_spec() -> None:
 
 def test_the_whole_spec_is_immutable_with_the_known_message() -> None:
     rules = schema(DOMAIN)["properties"]["spec"]["x-kubernetes-validations"]
-    assert rules == [{"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"}]
+    assert rules[0] == {"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"}
+
+
+def test_all_channels_are_refused_where_channels_keep_domains_apart() -> None:
+    _, rule = schema(DOMAIN)["properties"]["spec"]["x-kubernetes-validations"]
+    assert "isolation != 'Channel'" in rule["rule"]
+    assert "allocationMode" in rule["message"]
 
 
 @pytest.mark.parametrize(
     ("crd", "path", "key"),
-    [(DOMAIN, "status.nodes", "name"), (DOMAIN, "status.conditions", "type"), (CLIQUE, "daemons", "nodeName")],
+    [
+        (DOMAIN, "status.nodes", "name"),
+        (DOMAIN, "status.conditions", "type"),
+        (CLIQUE, "daemons", "nodeName"),
+        (CLIQUE, "channels", "domain"),
+    ],
 )
 def test_lists_are_maps_by_their_key(crd: dict[str, Any], path: str, key: str) -> None:
     child = next(child for here, child, _ in fields(schema(crd)) if here == path)

@@ -19,7 +19,7 @@ from interlace.node.facts import ZERO_UUID, FabricHealth, FabricState, GpuFabric
 from interlace.node.gate import Closed, Open, View, gate
 from interlace.node.membership import Membership, Row
 from interlace.node.offer import devices
-from interlace.node.orders import order, wanted_domain
+from interlace.node.orders import order, wanted_imex
 from interlace.node.peers import Watched, due_at, observe, verdict
 from interlace.node.slices import remember_clique, slice_name
 from interlace.node.standing import Standing, Verdict, body, reported
@@ -225,38 +225,38 @@ def test_the_gate_says_why_it_is_closed(what: dict[str, Any], reason: Reason) ->
 
 def test_a_domain_with_prepared_claims_is_served_whatever_the_rows_say() -> None:
     rows = {OTHER: a_membership(OTHER)}
-    assert wanted_domain(rows, prepared=[DOMAIN], waiting=[OTHER], running=OTHER) == DOMAIN
+    assert wanted_imex(rows, prepared=[DOMAIN], waiting=[OTHER], running=OTHER) == DOMAIN
 
 
 def test_a_claim_that_kubelet_waits_for_comes_before_what_runs() -> None:
     rows = {DOMAIN: a_membership(), OTHER: a_membership(OTHER)}
-    assert wanted_domain(rows, prepared=[], waiting=[OTHER], running=DOMAIN) == OTHER
-    assert wanted_domain(rows, prepared=[], waiting=[], running=OTHER) == OTHER
+    assert wanted_imex(rows, prepared=[], waiting=[OTHER], running=DOMAIN) == OTHER
+    assert wanted_imex(rows, prepared=[], waiting=[], running=OTHER) == OTHER
 
 
 def test_of_two_rows_the_older_clique_is_served() -> None:
     rows = {DOMAIN: a_membership(created="2026-01-02"), OTHER: a_membership(OTHER, created="2026-01-01")}
-    assert wanted_domain(rows, prepared=[], waiting=[], running="") == OTHER
+    assert wanted_imex(rows, prepared=[], waiting=[], running="") == OTHER
 
 
 def test_without_row_and_claim_nothing_is_served() -> None:
     rows = {DOMAIN: a_membership(index=None)}
-    assert wanted_domain(rows, prepared=[], waiting=[DOMAIN], running=DOMAIN) == ""
+    assert wanted_imex(rows, prepared=[], waiting=[DOMAIN], running=DOMAIN) == ""
 
 
 def test_an_order_has_all_slots_and_the_address_of_each_row() -> None:
-    made = order(a_membership(index=5, others=2), slots=18)
+    made = order([a_membership(index=5, others=2)], imex=DOMAIN, slots=18)
     assert made is not None
     assert made.index == 5
     assert [address != SENTINEL for address in made.addresses] == [n in {0, 1, 5} for n in range(18)]
-    assert order(a_membership(index=None), slots=18) is None
+    assert order([a_membership(index=None)], imex=DOMAIN, slots=18) is None
 
 
 def test_rows_that_are_no_map_are_said_and_not_sent() -> None:
     rows = (Row(node="a", index=1, address="10.0.0.1"), Row(node=NODE, index=1, address="10.0.0.2"))
     broken = Membership(domain=DOMAIN, name="", namespace="", created="", rows=rows, own=rows[1])
     with pytest.raises(ImexError, match="twice"):
-        order(broken, slots=18)
+        order([broken], imex=DOMAIN, slots=18)
 
 
 # ---- peers

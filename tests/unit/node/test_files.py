@@ -201,7 +201,7 @@ async def test_claims_survive_a_restart_and_not_a_reboot(tmp_path: Path) -> None
 async def test_a_damaged_file_is_set_aside_and_read_back_from_the_cdi_folder(tmp_path: Path) -> None:
     home, cdi = tmp_path / "home", tmp_path / "cdi"
     home.mkdir()
-    write_spec(cdi, held(7), major=235, channels=1)
+    write_spec(cdi, held(7), major=235, channels=[0])
     (cdi / "k8s.compute-domain.nvidia.com-claim_uid-8.json").write_text("{}")
     (home / "checkpoint.json").write_text('{"version":1')
     found = Checkpoint(home, boot_id="boot")
@@ -268,10 +268,10 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
 
 
 def test_a_spec_names_its_claim_and_kubelet_gets_its_id(tmp_path: Path) -> None:
-    write_spec(tmp_path, held(), major=235, channels=1)
+    write_spec(tmp_path, held(), major=235, channels=[0])
     assert list(found_specs(tmp_path)) == [("uid-1", held())]
     assert qualified_ids(held(), held().devices[0]) == ["k8s.compute-domain.nvidia.com/claim=uid-1-channel-0"]
-    assert spec(held(), major=1, channels=1)["cdiVersion"] == "0.6.0"
+    assert spec(held(), major=1, channels=[0])["cdiVersion"] == "0.6.0"
 
 
 @given(st.binary(max_size=60))
