@@ -3,7 +3,7 @@
 Invariant: all that runs or is mounted in a box ends with its first process, and the kernel ends that one with
 the process that made the box, however that dies. Cgroups are not namespaced: their root carries the maker's
 identity in its name, and whoever makes the next box removes those whose maker is gone. What the box writes
-lies in its own memory file systems; nothing of it reaches the disk.
+lies in its own memory file systems, but for the logs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import shutil
 import signal
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,7 +31,7 @@ FILES = "/run/testbed"
 TOOLS = ("unshare", "nsenter", "mount", "umount", "ip")
 LIMIT = 20.0
 """Seconds that making a box, or a short command in it, may take."""
-_PRIVATE = ("/var/lib", "/var/log", "/tmp")  # noqa: S108 - of the box, on a file system of its own
+_PRIVATE = ("/var/lib", "/tmp")  # noqa: S108 - of the box, on a file system of its own
 _POLL = 0.01
 
 
@@ -106,6 +108,12 @@ class Box:
         self.cgroup = cgroup
         """Name of its cgroup in each hierarchy."""
         self._outside: list[process.Process] = []
+        self._pidfd = os.pidfd_open(init)
+
+    async def ended(self) -> None:
+        """Wait until its first process is gone, and everything else with it; the end of the box."""
+        await process.readable(self._pidfd)
+        os.close(self._pidfd)
 
     @property
     def network(self) -> Path:
@@ -181,7 +189,7 @@ async def box(name: str, *, folder: Path, programs: Mapping[str, Path]) -> Async
     ``folder`` is made for logs and pid files. Raises ``BedError``.
     """
     require_system()
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log").mkdir(parents=True, exist_ok=True)
     await asyncio.to_thread(sweep)
     owner = process.Identity.of(os.getpid()) or process.Identity(os.getpid(), 0)
     cgroup = f"{CGROUP_PREFIX}-{owner.pid}-{owner.start}-{name}"
@@ -199,9 +207,11 @@ async def box(name: str, *, folder: Path, programs: Mapping[str, Path]) -> Async
     finally:
         await outside.stop(grace=0)
         if made is not None:
-            await _gone(made.init)
+            # The kernel ends all others of a pid namespace before it lets go of the first.
+            async with asyncio.timeout(LIMIT):
+                await made.ended()
             await made.end_programs()
-        await _remove_cgroups(cgroup)
+        await asyncio.to_thread(_remove_cgroups, cgroup)
 
 
 async def _first(outside: process.Process, *, folder: Path) -> int:
@@ -219,11 +229,23 @@ async def _first(outside: process.Process, *, folder: Path) -> int:
 
 async def _furnish(made: Box, programs: Mapping[str, Path]) -> None:
     lines = ["set -e", "mount -t tmpfs -o mode=755 tmpfs /run", f"mkdir -p {BIN} /run/cdi /run/lock"]
-    for name, path in programs.items():
-        lines += [f"touch {BIN}/{name}", f"mount --bind '{path}' {BIN}/{name}"]
-    for folder in _PRIVATE:
-        lines.append(f"mount -t tmpfs -o mode=755 tmpfs {folder}")
-    lines += ["mkdir -p /var/lib/kubelet /var/log/pods /var/log/containers", "mount --make-rshared /", "ip link set lo up"]
+    # Whole folders: runc starts itself again through an overlay of its folder, where a single bound file is empty.
+    lines += [f"mkdir {FILES}/log", f"mount --bind {shlex.quote(str(made.folder / 'log'))} {FILES}/log"]
+    for number, folder in enumerate(sorted({path.parent for path in programs.values()})):
+        lines += [f"mkdir {FILES}/{number}", f"mount --bind {shlex.quote(str(folder))} {FILES}/{number}"]
+        lines += [
+            f"ln -s {FILES}/{number}/{path.name} {BIN}/{name}"
+            for name, path in programs.items()
+            if path.parent == folder
+        ]
+    lines += [f"mount -t tmpfs -o mode=755 tmpfs {private}" for private in _PRIVATE]
+    # Logs of Pods outlive the box, for whoever asks why.
+    lines.append(f"mount --rbind {FILES}/log /var/log")
+    lines += [
+        "mkdir -p /var/lib/kubelet /var/log/pods /var/log/containers",
+        "mount --make-rshared /",
+        "ip link set lo up",
+    ]
     await made.run("/bin/sh", "-c", "\n".join(lines))
 
 
@@ -237,20 +259,22 @@ def _make_cgroups(name: str) -> None:
                 (folder / file).write_text((root / file).read_text())
 
 
-async def _remove_cgroups(name: str) -> None:
-    """Wait until the kernel has ended what ran there, and remove the groups."""
-    async with asyncio.timeout(LIMIT):
-        while not await asyncio.to_thread(_prune, name):
-            await asyncio.sleep(_POLL)
+def _remove_cgroups(name: str) -> None:
+    """Wait until the kernel has ended what ran there, and remove the groups; blocks."""
+    deadline = time.monotonic() + LIMIT
+    while not _prune(name):
+        if time.monotonic() > deadline:
+            raise BedError(f"cgroups {name} below {CGROUPS} could not be removed: something still runs there")
+        time.sleep(_POLL)
 
 
 def _prune(name: str) -> bool:
     """Remove the groups below ``name``, deepest first; whether none is left."""
     whole = True
     for root in hierarchies():
-        for folder, _, _ in os.walk(root / name, topdown=False):
+        for group, _, _ in os.walk(root / name, topdown=False):
             try:
-                os.rmdir(folder)  # noqa: PTH106 - a cgroup is removed with its files in it
+                os.rmdir(group)  # noqa: PTH106 - a cgroup is removed with its files in it
             except OSError:
                 whole = False
     return whole
@@ -264,13 +288,6 @@ def sweep() -> None:
         owner = process.Identity.parse(" ".join(words[:2]))
         if owner is None or process.Identity.of(owner.pid) != owner:
             _prune(name)
-
-
-async def _gone(pid: int) -> None:
-    """Wait until the box's first process is gone: the kernel has ended all others before."""
-    async with asyncio.timeout(LIMIT):
-        while Path(f"/proc/{pid}").exists():
-            await asyncio.sleep(_POLL)
 
 
 def _child(pid: int) -> process.Identity | None:

@@ -105,7 +105,7 @@ def write_own_image(target: Path, *, name: str) -> None:
     library = f"{PREFIX}/lib/{version}"
     files = dict(_standard_library(library))
     files |= _distributions("interlace", f"{library}/site-packages")
-    files[f"{PREFIX}/bin/{version}"] = Path(os.path.realpath(sys.executable))  # noqa: PTH115
+    files[f"{PREFIX}/bin/{version}"] = Path(os.path.realpath(sys.executable))
     # nvidia-imex of the GPU Operator, and ours that is simulated, are started by scripts.
     files["bin/sh"] = Path("/bin/sh").resolve()
     with tempfile.TemporaryDirectory() as scratch:
@@ -215,7 +215,7 @@ def _package(scratch: Path, inside: str) -> dict[str, Path]:
     import interlace  # noqa: PLC0415 - the one that is tested, wherever it lies
 
     source = Path(interlace.__file__).parent
-    subprocess.run(  # noqa: S603 - our own interpreter
+    subprocess.run(
         [sys.executable, "-I", "-c", _COPY, str(source), str(scratch / "interlace")], check=True, capture_output=True
     )
     files = (path for path in scratch.rglob("*") if path.is_file())
@@ -239,7 +239,7 @@ def _is_program(path: Path) -> bool:
 def _shared_libraries(programs: Iterator[Path]) -> dict[str, Path]:
     """What the loader finds for the programs: the loader where they look for it, libraries in its default folder."""
     found: dict[str, Path] = {}
-    answer = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout  # noqa: S603, S607
+    answer = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout  # noqa: S607
     for line in answer.splitlines():
         words = line.split()
         if len(words) >= 3 and words[1] == "=>" and words[2].startswith("/"):

@@ -31,7 +31,17 @@ PAUSE_IMAGE = "localhost/testbed/pause:1"
 START_LIMIT = 60.0
 """Seconds that containerd, or kubelet, may take until it answers."""
 _POLL = 0.05
-_IN_BOX = ("helper", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "bridge", "loopback", "host-local", "kubelet")
+_IN_BOX = (
+    "helper",
+    "containerd",
+    "containerd-shim-runc-v2",
+    "ctr",
+    "runc",
+    "bridge",
+    "loopback",
+    "host-local",
+    "kubelet",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +122,11 @@ async def run_nodes(
         made: list[Node] = []
         for number, settings in enumerate(nodes, 1):
             inside = await stack.enter_async_context(
-                box(settings.name, folder=folder / settings.name, programs={name: programs.path(name) for name in _IN_BOX})
+                box(
+                    settings.name,
+                    folder=folder / settings.name,
+                    programs={name: programs.path(name) for name in _IN_BOX},
+                )
             )
             made.append(Node(settings, inside=inside, number=number))
         await _wire(made)

@@ -69,7 +69,7 @@ class Process:
     async def exited(self) -> None:
         """Wait until it ends."""
         if self._pidfd >= 0:
-            await _readable(self._pidfd)
+            await readable(self._pidfd)
 
     async def stop(self, *, grace: float) -> bool:
         """End it: SIGTERM, then SIGKILL after ``grace`` seconds (at once if 0). True if it had to be killed.
@@ -140,7 +140,7 @@ async def launch(name: str, command: Sequence[str], *, state: Path, daemon: bool
         identity = Identity.of(child.pid) or Identity(child.pid, 0)
         return Process(name=name, identity=identity, pidfd=pidfd, pidfile=pidfile, child=child)
     try:
-        await _readable(pidfd)
+        await readable(pidfd)
     except asyncio.CancelledError:
         child.wait()  # until the daemon's pid file stands
         if (started := find(name, state=state)) is not None:
@@ -173,7 +173,7 @@ def find(name: str, *, state: Path) -> Process | None:
     return None
 
 
-async def _readable(pidfd: int) -> None:
+async def readable(pidfd: int) -> None:
     """Wait for the end of the process behind ``pidfd``; any number may wait at once."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()

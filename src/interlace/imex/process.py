@@ -69,6 +69,15 @@ def environment(driver_root: Path, run_dir: Path) -> dict[str, str]:
     return plain | {"LD_LIBRARY_PATH": str(links)} if wanted else plain
 
 
+def forget_libraries(run_dir: Path) -> None:
+    """Remove the folder of links that ``environment`` made."""
+    links = run_dir / "lib"
+    with contextlib.suppress(OSError):
+        for link in links.iterdir():
+            link.unlink()
+        links.rmdir()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """One process for ever: its number, when it started, and the boot in which it did."""

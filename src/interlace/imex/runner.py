@@ -158,7 +158,7 @@ class Runner:
         state = describe(self._model)
         if state != self._state:
             if state.phase == "Idle":
-                self._forget_names()
+                self._forget()
             log.info("state %s", _brief(state))
             self._state = state
             for handler in self._handlers:
@@ -217,9 +217,12 @@ class Runner:
         addresses = hosts.own_view(order, self._places.address)
         return hosts.rewrite(self._places.hosts_file, names=order.names, addresses=addresses)
 
-    def _forget_names(self) -> None:
+    def _forget(self) -> None:
+        """Nothing of a domain stays on a node that serves none; its log went to our own output line by line."""
         with contextlib.suppress(ImexError):
             hosts.rewrite(self._places.hosts_file, names=(), addresses=())
+        self._remove_old_folders(kept=0)
+        process.forget_libraries(self._places.run_dir)
 
     def _start(self, order: Order) -> Event:
         try:
@@ -241,7 +244,7 @@ class Runner:
         process.find_program(places.driver_root, process.CONTROL)
         config = config_text(order, bind=bind, nodes_file=folder / "nodes.cfg", command_socket=folder / "cmd.sock")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._remove_old_folders(folder)
+        self._remove_old_folders(folder, kept=KEPT_FOLDERS)
         (folder / "cmd.sock").unlink(missing_ok=True)
         store.replace_file(folder / "nodes.cfg", nodes_text(order).encode())
         store.replace_file(folder / "imex.cfg", config.encode())
@@ -274,10 +277,10 @@ class Runner:
         log.info("nvidia-imex ended, pid %d %s", child.handle.pid, how)
         self.submit(Exited(child.handle.pid, child.tail.cause(pid=child.handle.pid, how=how)))
 
-    def _remove_old_folders(self, current: Path) -> None:
+    def _remove_old_folders(self, current: Path | None = None, *, kept: int) -> None:
         folders = [path for path in self._places.run_dir.glob(_FOLDERS) if path.is_dir() and path != current]
         folders.sort(key=lambda entry: entry.stat().st_mtime)
-        for folder in folders[:-KEPT_FOLDERS]:
+        for folder in folders[: max(0, len(folders) - kept)]:
             with contextlib.suppress(OSError):
                 for file in folder.iterdir():
                     file.unlink()

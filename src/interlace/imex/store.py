@@ -63,11 +63,14 @@ def load(path: Path) -> Record:
 
 
 def save(path: Path, record: Record) -> None:
-    """Replace the stored record; raises OSError.
+    """Replace the stored record, an empty one by no file; raises OSError.
 
     Not synchronised to the disk: what it describes ends with the boot, and after one the agent orders again.
     """
-    replace_file(path, msgspec.json.encode(record))
+    if record == Record():
+        path.unlink(missing_ok=True)
+    else:
+        replace_file(path, msgspec.json.encode(record))
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:

@@ -76,9 +76,26 @@ def test_a_missing_program_is_named_with_the_command_that_builds_it(tmp_path: Pa
     for name in ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"):
         built.path(name).parent.mkdir(exist_ok=True)
         built.path(name).touch(mode=0o755)
-    assert built.missing() == ["kubectl"]
+    assert built.missing(programs.CONTROL_PLANE) == ["kubectl"]
     with pytest.raises(BedError, match=r"kubectl not built in .*run `python -m testbed get`"):
-        built.require()
+        built.require(programs.CONTROL_PLANE)
+
+
+def test_a_control_plane_alone_needs_nothing_that_only_nodes_need(tmp_path: Path) -> None:
+    built = programs.Programs(cache=tmp_path, go_version=GO)
+    for name in programs.CONTROL_PLANE:
+        built.path(name).parent.mkdir(exist_ok=True)
+        built.path(name).touch(mode=0o755)
+    assert built.missing(programs.CONTROL_PLANE) == []
+    assert built.missing() == list(programs.NODE)
+
+
+def test_a_change_in_a_program_of_our_own_gives_it_another_folder(mods: Path) -> None:
+    helper = next(module for module in programs.MODULES if module.name == "helper")
+    before = programs.key(helper, go_version=GO, mods=mods)
+    with (mods / "helper/main.go").open("a") as file:
+        file.write("\n")
+    assert programs.key(helper, go_version=GO, mods=mods) != before
 
 
 def test_a_file_that_cannot_be_executed_is_missing(tmp_path: Path) -> None:

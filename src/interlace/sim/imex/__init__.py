@@ -26,11 +26,22 @@ from pathlib import Path
 _PROGRAMS = {"nvidia-imex": "daemon", "nvidia-imex-ctl": "ctl"}
 
 
-def install(driver_root: Path, *, hosts_file: Path, faults: Path, start_delay: float) -> None:
+def install(
+    driver_root: Path,
+    *,
+    hosts_file: Path,
+    faults: Path,
+    start_delay: float,
+    interpreter: str = sys.executable,
+    seen: Path | None = None,
+    session: Path | None = None,
+) -> None:
     """Write ``usr/bin/nvidia-imex`` and ``usr/bin/nvidia-imex-ctl`` below ``driver_root``.
 
     One driver root is one simulated node: it has one IMEX session. ``start_delay`` is the time to
     READY in seconds. ``faults`` need not exist. Installing again replaces the wrappers in one step.
+    Where they run in a container: its ``interpreter`` (of the same Python version), the driver root as it is
+    ``seen`` there, and a file for the ``session`` that can be written there.
     """
     binaries = driver_root / "usr/bin"
     library = driver_root / "usr/lib/interlace-simulated"
@@ -42,10 +53,11 @@ def install(driver_root: Path, *, hosts_file: Path, faults: Path, start_delay: f
         program = library / f"{module}.pyc"
         _compile(module, program)
         # Compiled, and without site-packages: a third of the start-up of an ordinary Python.
-        words = [sys.executable, "-E", "-s", "-S", str(program)]
+        inside = program if seen is None else seen / program.relative_to(driver_root)
+        words = [interpreter, "-E", "-s", "-S", str(inside)]
         if module == "daemon":
             words += ["--hosts", str(hosts_file), "--faults", str(faults)]
-            words += ["--lock", str(_session(driver_root)), "--delay", repr(float(start_delay))]
+            words += ["--lock", str(session or _session(driver_root)), "--delay", repr(float(start_delay))]
         new = binaries / f".{name}.new"
         new.write_text(f'#!/bin/sh\n# Simulated {name}: no GPU behind it.\nexec {shlex.join(words)} "$@"\n')
         new.chmod(0o755)

@@ -1,0 +1,105 @@
+"""What there is on a node: everything that something of ours could leave behind, as names for people."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from testbed.box import hierarchies
+from testbed.node import Node
+
+FOLDERS = (
+    "/var/lib/kubelet/plugins",
+    "/var/lib/kubelet/plugins_registry",
+    "/var/lib/kubelet/pods",
+    "/var/run/cdi",
+    "/run/interlace",
+)
+"""Where files of ours, or of Pods with our devices, could lie."""
+
+
+def snapshot(node: Node) -> Counter[str]:
+    """Cgroups, mounts, sockets, processes, and files below ``FOLDERS``; how many of each name."""
+    return Counter(f"{node.name}: {entry}" for entry in _entries(node))
+
+
+def container_pid(pod: dict[str, Any]) -> int:
+    """First process of the Pod's first container, as the machine counts."""
+    identity = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if f"/{identity}" in (entry / "cgroup").read_text() and _is_first(entry):
+                    return int(entry.name)
+    raise AssertionError(f"container {identity} has no process")
+
+
+def _is_first(entry: Path) -> bool:
+    lines = (entry / "status").read_text().splitlines()
+    return next(line for line in lines if line.startswith("NSpid:")).split()[-1] == "1"
+
+
+def allowed_devices(pid: int) -> set[str]:
+    """What the device cgroup of a process lets it use, ``c 1:3 rwm`` and the like; version 1 of cgroups."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers == "devices":
+            (root,) = (root for root in hierarchies() if root.name == "devices")
+            return set((root / group.lstrip("/") / "devices.list").read_text().splitlines())
+    raise AssertionError("this machine has no device controller of cgroups version 1")
+
+
+def _entries(node: Node) -> Iterator[str]:
+    for root in hierarchies():
+        top = root / node.box.cgroup
+        for folder, _, _ in os.walk(top):
+            yield f"cgroup {root.name}:/{Path(folder).relative_to(top)}"
+    for line in Path(f"/proc/{node.box.init}/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        yield f"mount {before.split()[4]} ({after.split()[0]})"
+    for pid in _processes(node):
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            if words:
+                yield f"process {words}"
+    for table in ("unix", "tcp", "tcp6"):
+        for line in Path(f"/proc/{node.box.init}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if table == "unix" and len(fields) == 8 and fields[3] == "00010000":
+                yield f"socket {fields[7]}"
+            elif table != "unix" and fields[3] == "0A":
+                yield f"socket {table} {fields[1]}"
+    for folder in FOLDERS:
+        yield from _files(node, folder)
+
+
+def _files(node: Node, folder: str) -> Iterator[str]:
+    root = node.box.path("/")
+    for where, folders, names in os.walk(node.box.path(folder)):
+        for name in (*folders, *names):
+            path = Path(where) / name
+            with contextlib.suppress(FileNotFoundError):
+                kind = "socket" if stat.S_ISSOCK(path.lstat().st_mode) else "file"
+                yield f"{kind} /{path.relative_to(root)}"
+
+
+def _processes(node: Node) -> list[int]:
+    own = Path(f"/proc/{node.box.init}/ns/pid").readlink()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            # A process of a container has a pid namespace of its own, below the box's: told by its mount of the box.
+            with contextlib.suppress(OSError):
+                if (entry / "ns/pid").readlink() == own or _inside(int(entry.name), node):
+                    found.append(int(entry.name))
+    return found
+
+
+def _inside(pid: int, node: Node) -> bool:
+    """Whether the process is in one of the node's cgroups."""
+    return f"/{node.box.cgroup}/" in Path(f"/proc/{pid}/cgroup").read_text()

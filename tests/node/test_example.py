@@ -1,0 +1,117 @@
+"""The example job on two real nodes: what its containers see, and that nothing stays behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from interlace.api.computedomain import ComputeDomain
+from interlace.sim.snapshot import list_objects
+from tests.node.machine import allowed_devices, container_pid, snapshot
+from tests.node.world import DEPLOYMENT, POD, WITHIN, WORKLOAD_IMAGE, World
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+EXAMPLE = Path(__file__).parents[2] / "examples/gb200-nvl72"
+FOLDER = "/dev/nvidia-caps-imex-channels"
+
+
+def example(name: str, namespace: str) -> dict[str, Any]:
+    """A manifest of the example, in ``namespace``."""
+    manifest: dict[str, Any] = yaml.safe_load((EXAMPLE / f"{name}.yaml").read_text())
+    manifest["metadata"]["namespace"] = namespace
+    return manifest
+
+
+def workload(namespace: str) -> dict[str, Any]:
+    """The example's Deployment with as many Pods as there are nodes; only the image is replaced."""
+    manifest = example("deployment", namespace)
+    manifest["spec"]["replicas"] = 2
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    container["image"] = WORKLOAD_IMAGE
+    return manifest
+
+
+def plain_pod(namespace: str, node: str) -> dict[str, Any]:
+    """The same container without claim and GPUs, on ``node``."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"plain-{node}", "namespace": namespace, "labels": {"job": "plain"}},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "ctr", "image": WORKLOAD_IMAGE, "command": ["mnnvl-workload"]}],
+        },
+    }
+
+
+async def plain_devices(world: World, namespace: str) -> set[str]:
+    """What a plain container may use; there is one on each node for a moment."""
+    for node in world.nodes:
+        await world.apply(plain_pod(namespace, node))
+    pods = await world.until_ready(namespace, labels="job=plain", count=len(world.nodes))
+    allowed = allowed_devices(container_pid(pods[0]))
+    for pod in pods:
+        await world.client.delete(POD, pod["metadata"]["name"], namespace=namespace)
+    uids = [pod["metadata"]["uid"] for pod in pods]
+
+    async def forgotten() -> bool:
+        machines, _ = await everything(world)
+        return not [entry for entry in machines if any(uid in entry for uid in uids)]
+
+    await eventually(forgotten, within=WITHIN, every=0.3, what="the end of plain containers")
+    return allowed
+
+
+async def everything(world: World) -> tuple[Counter[str], set[str]]:
+    """What is on the nodes and in the API."""
+    machines = sum((snapshot(node) for node in world.nodes.values()), Counter[str]())
+    return machines, await list_objects(world.client)
+
+
+async def test_both_pods_of_the_example_get_their_channel_and_nothing_of_it_stays(
+    two_nodes: World, namespace: str
+) -> None:
+    # A plain container first: what kubelet makes for good when it starts the first of a kind is not ours.
+    without = await plain_devices(two_nodes, namespace)
+    before = await everything(two_nodes)
+    await two_nodes.apply(example("computedomain", namespace))
+    await two_nodes.apply(workload(namespace))
+    pods = await two_nodes.until_ready(namespace, labels="job=ex1", count=2)
+    assert {pod["spec"]["nodeName"] for pod in pods} == set(two_nodes.nodes)
+
+    for pod in pods:
+        assert await two_nodes.execute(pod, "helper", "list", FOLDER) == f"c channel0 {two_nodes.major}:0 666\n"
+        # The cgroup lets it through, and no driver is behind it.
+        assert await two_nodes.execute(pod, "helper", "open", f"{FOLDER}/channel0") == "ENXIO\n"
+        await two_nodes.execute(pod, "helper", "mknod", "/tmp/channel1", str(two_nodes.major), "1")
+        assert await two_nodes.execute(pod, "helper", "open", "/tmp/channel1") == "EPERM\n"
+
+    with_claim = allowed_devices(container_pid(pods[0]))
+    assert with_claim - without == {f"c {two_nodes.major}:0 rw"}
+    assert without - with_claim == set()
+
+    async def formed() -> bool:
+        domain = await two_nodes.client.get(ComputeDomain, "compute-domain-0", namespace=namespace)
+        assert domain.status is not None
+        return domain.status.status == "Ready" and len(domain.status.nodes) == 2
+
+    await eventually(formed, within=WITHIN, what="the domain's status")
+
+    await two_nodes.client.delete(DEPLOYMENT, "example-mnnvl-workload", namespace=namespace, propagation="Background")
+    await two_nodes.client.delete(ComputeDomain, "compute-domain-0", namespace=namespace)
+
+    async def as_before() -> bool:
+        machines, objects = await everything(two_nodes)
+        more, less = machines - before[0], before[0] - machines
+        changed = [*(f"+ {name}" for name in [*more, *(objects - before[1])])]
+        changed += [*(f"- {name}" for name in [*less, *(before[1] - objects)])]
+        assert not changed, "\n".join(sorted(changed))
+        return True
+
+    await eventually(as_before, within=WITHIN, every=0.3, what="nodes and API as before")
