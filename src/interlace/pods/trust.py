@@ -85,6 +85,12 @@ class Trust:
         self._configurations = [(kind, name, self._informer(kind, name, None, metrics)) for kind, name in ours]
         self.expires: datetime | None = None
         """When the certificate that is served expires."""
+        self.handshakes = 0
+        """Since the start: an API server that has heard of another bundle connects anew."""
+        self.context.sni_callback = self._count
+
+    def _count(self, *_: object) -> None:
+        self.handshakes += 1
 
     def _informer(
         self, kind: type[Untyped], name: str, namespace: str | None, metrics: Metrics | None

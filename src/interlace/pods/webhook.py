@@ -64,6 +64,7 @@ class Metrics:
             "When the serving certificate expires, seconds since the epoch",
             registry=registry,
         )
+        self.handshakes = gauge("interlace_webhook_handshakes", "TLS handshakes since the start", registry=registry)
 
 
 async def serve(
@@ -99,6 +100,7 @@ async def serve(
         def exposed() -> str:
             if trust.expires is not None:
                 metrics.expiry.labels().set(trust.expires.timestamp())
+            metrics.handshakes.labels().set(trust.handshakes)
             return registry.render()
 
         async with (
