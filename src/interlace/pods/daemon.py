@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from interlace.fabric.family import Family, SoftwareTuple, families
-from interlace.pods.draft import Container, Draft, words
+from interlace.pods.draft import Container, Draft, mapping, words
 from interlace.pods.errors import InjectError
+from interlace.pods.gpus import RESOURCE
 
 _IMAGE: Final = "tcpgpudmarxd"
 _PROGRAMS: Final = ("entrypoint_rxdm_container.sh", "/tcpgpudmarxd")
@@ -39,7 +40,21 @@ def find_daemon(draft: Draft, *, family: Family) -> Container | None:
         raise InjectError(
             found[0].path, found[0].name, f"family {family.id} has no such daemon", "remove it, or choose its family"
         )
+    for daemon in found:
+        _without_gpus(daemon)
     return found[0] if found else None
+
+
+def _without_gpus(daemon: Container) -> None:
+    resources = mapping(daemon.fields, "resources", f"{daemon.path}.resources")
+    for part in ("limits", "requests"):
+        if RESOURCE in mapping(resources, part, f"{daemon.path}.resources.{part}"):
+            raise InjectError(
+                f"{daemon.path}.resources.{part}[{RESOURCE}]",
+                resources[part][RESOURCE],
+                "the daemon gets the devices of all GPUs by annotation, and GPUs that it asks for are lost to the work",
+                "remove it",
+            )
 
 
 def is_daemon(container: Container) -> bool:

@@ -74,9 +74,9 @@ def inject(
     if not found.containers:
         return Injection(pod=draft.pod)
     recognise(draft, named=family.id, claims=known, also=gpu_containers)
+    daemon = find_daemon(draft, family=family)
     check(found, family=family)
     _support(draft, family, version)
-    daemon = find_daemon(draft, family=family)
     tuple_ = _software(draft, daemon, family=family, software=software, version=version)
     _host_network(draft, found, family=family, wanted=host_network)
     if family.pod.default_interface and not found.nics_by_claim and has_unknown_claims(draft, known):

@@ -15,10 +15,9 @@ from interlace.fabric.family import Family, Sidecar, SoftwareTuple
 from interlace.fabric.version import GkeVersion, Minor, minor_version
 from interlace.pods import ending
 from interlace.pods.capabilities import grant, privilege
-from interlace.pods.draft import Container, Draft, Json, mapping, words
+from interlace.pods.draft import Container, Draft, Json, words
 from interlace.pods.environment import merge
 from interlace.pods.errors import InjectError
-from interlace.pods.gpus import RESOURCE
 from interlace.pods.volumes import mount
 
 _RETIRED: Final = ("--num_nics", "--uid", "--alsologtostderr")
@@ -108,16 +107,7 @@ def _filled(text: str, software: SoftwareTuple) -> str:
 
 
 def _judge(draft: Draft, daemon: Container, *, software: SoftwareTuple) -> None:
-    """Say what is wrong with a daemon that somebody else placed. Raises InjectError where it cannot work."""
-    resources = mapping(daemon.fields, "resources", f"{daemon.path}.resources")
-    for part in ("limits", "requests"):
-        if RESOURCE in mapping(resources, part, f"{daemon.path}.resources.{part}"):
-            raise InjectError(
-                f"{daemon.path}.resources.{part}[{RESOURCE}]",
-                resources[part][RESOURCE],
-                "the daemon gets the devices of all GPUs by annotation, and GPUs that it asks for are lost to the work",
-                "remove it",
-            )
+    """Say what is wrong with a daemon that somebody else placed, and works all the same."""
     texts = " ".join(
         words(daemon.fields, "command", f"{daemon.path}.command") + words(daemon.fields, "args", f"{daemon.path}.args")
     )

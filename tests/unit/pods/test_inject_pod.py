@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
