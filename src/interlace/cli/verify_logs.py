@@ -56,7 +56,7 @@ def _read_file(path: Path) -> Logs:
     try:
         with path.open("rb") as file:
             ours = file.read(len(_DOCUMENT)) == _DOCUMENT
-        if ours and (runs := decode(path.read_bytes())) is not None:
+        if ours and (runs := decode(path.read_bytes(), source=str(path))) is not None:
             logs.runs += runs
         else:
             logs.runs += read_log(path, events=logs.events.append, begun=True)

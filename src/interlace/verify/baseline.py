@@ -14,7 +14,7 @@ import msgspec
 
 from interlace.verify.comparison import Change, compare, tolerance
 from interlace.verify.curve import LARGE, MIB, size_name
-from interlace.verify.run import Run
+from interlace.verify.run import Half, Row, Run
 from interlace.verify.verdict import Verdict
 
 _LEAST_TOLERANCE: Final = 0.05
@@ -35,12 +35,33 @@ class _Document(msgspec.Struct, frozen=True):
     runs: list[Run]
 
 
-def decode(data: bytes) -> tuple[Run, ...] | None:
+def decode(data: bytes, *, source: str = "-") -> tuple[Run, ...] | None:
     """Runs of a document that ``verify parse`` printed, or None if it is none (a log, for instance)."""
     try:
-        return tuple(msgspec.json.decode(data, type=_Document).runs)
+        runs = msgspec.json.decode(data, type=_Document).runs
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
+    return tuple(msgspec.structs.replace(run, source=source, rows=tuple(map(_placed, run.rows))) for run in runs)
+
+
+def _placed(row: Row) -> Row:
+    """The row with the worth of last places, as far as its numbers show them: a document has no trailing zeros."""
+    halves = {name: half and msgspec.structs.replace(half, units=_units(half)) for name, half in _named(row)}
+    return msgspec.structs.replace(row, **halves)
+
+
+def _named(row: Row) -> tuple[tuple[str, Half | None], ...]:
+    return ("oop", row.oop), ("ip", row.ip)
+
+
+def _units(half: Half) -> tuple[float, float, float]:
+    time, algbw, busbw = (_last_place(value) for value in (half.time_us, half.algbw, half.busbw))
+    return time, algbw, busbw
+
+
+def _last_place(value: float) -> float:
+    whole, _, decimals = f"{value:.9f}".rstrip("0").partition(".")
+    return 10.0 ** -len(decimals) if whole else 1.0
 
 
 def stand(run: Run, baseline: Iterable[Run], *, noise: float) -> Standing | None:

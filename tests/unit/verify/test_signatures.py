@@ -10,6 +10,7 @@ import pytest
 from interlace.verify.signatures import Signature, named, signatures
 from tests.unit.verify.scenes import HEALTHY, SWEEP, line, said, seen, table, with_lines
 from tests.unit.verify.scenes import judged as judge_lines
+from tools.verdicts import TARGET, render
 
 WORDED = [each for each in signatures() if not each.derived]
 HARMLESS = [each for each in WORDED if each.when]
@@ -174,3 +175,11 @@ def test_a_warning_that_nobody_has_described_is_shown_as_it_is() -> None:
     assert judgement.causes[0].signature.id == "unknown-warning"
     assert [each.signature.id for each in judgement.causes[0].consequences] == ["peer-closed"]
     assert "unknown-warning" not in seen(judge_lines(with_lines(output, [*said(), closed])))
+
+
+def test_the_page_of_verdicts_is_made_from_what_the_program_knows() -> None:
+    page = TARGET.read_text(encoding="utf-8")
+    assert render(page) == page
+    assert all(f"`{each.id}`" in page for each in signatures())
+    with pytest.raises(ValueError, match="has no line"):
+        render("another page")
