@@ -216,6 +216,7 @@ class Reconciler:
             if old.metadata.deletion_timestamp is not None or not is_ours(old):
                 # Somebody deleted it, or the known driver made it: let it go, then make it again.
                 await self._release_template(old)
+                memo.refused = None
                 return conditions.template_ready(DomainReason.TEMPLATE_PENDING, name=name, namespace=meta.namespace)
         if any(t.metadata.name == name and t.metadata.namespace == meta.namespace for t in mine):
             memo.refused = None
