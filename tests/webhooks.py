@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from prometheus_client.parser import text_string_to_metric_families
 
 from interlace.api import webhook as names
 from interlace.api.core import Pod
@@ -156,3 +157,28 @@ async def called(admin: Client) -> None:
         return True
 
     await eventually(refused, within=WITHIN, what="the webhook to be called")
+
+
+async def exposed(hook: Webhook, path: str = "/metrics") -> tuple[int, str]:
+    """Code and text of an answer of the replica's port for health and metrics."""
+    async with asyncio.timeout(WITHIN):
+        reader, writer = await asyncio.open_connection("127.0.0.1", hook.ports.http)
+        try:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: webhook\r\n\r\n".encode())
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        finally:
+            writer.close()
+    return int(head.split(b" ")[1]), body.decode()
+
+
+async def samples(hook: Webhook, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of one metric by the values of its labels."""
+    _, text = await exposed(hook)
+    found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return {tuple(sample.labels.values()): sample.value for sample in found if sample.name == name}
+
+
+async def decisions(hook: Webhook) -> dict[str, int]:
+    """How many requests were allowed under each path; refused ones are tried again by controllers at any time."""
+    found = await samples(hook, "interlace_admission_total")
+    return {path: int(value) for (path, verdict), value in found.items() if verdict == "allowed"}
