@@ -63,7 +63,7 @@ async def run_status(
         chosen = [family] if family else await _present(client)
         with _progress() as show:
             while True:
-                found = [await _look(client, each, names=names, system=system) for each in chosen]
+                found = [await look(client, each, names=names, system=system) for each in chosen]
                 show("; ".join(_line(each) for each in found))
                 if all(each.ok for each in found) or time.monotonic() + _AGAIN > deadline:
                     break
@@ -91,7 +91,8 @@ async def _present(client: Client) -> list[Family]:
     return present
 
 
-async def _look(client: Client, family: Family, *, names: Mapping[str, str], system: str) -> Found:
+async def look(client: Client, family: Family, *, names: Mapping[str, str], system: str) -> Found:
+    """What the cluster has of a family, at one glance."""
     installer = {"name": family.installer.name} if family.installer else None
     async with asyncio.TaskGroup() as group:
         nodes = group.create_task(_list(client, NODES, labels=selector(family)))
