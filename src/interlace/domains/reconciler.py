@@ -211,14 +211,16 @@ class Reconciler:
         if spec is None:
             raise TypeError("a domain without spec has no template")
         name = spec.channel.resource_claim_template.name
-        mine = self._sources.templates_of(meta.uid)
+        # Whatever other namespaces label with our uid has no say here.
+        mine = [t for t in self._sources.templates_of(meta.uid) if t.metadata.namespace == meta.namespace]
         for old in mine:
-            if old.metadata.deletion_timestamp is not None or not is_ours(old):
+            theirs = old.metadata.name == name and not is_ours(old)
+            if old.metadata.deletion_timestamp is not None or theirs:
                 # Somebody deleted it, or the known driver made it: let it go, then make it again.
                 await self._release_template(old)
                 memo.refused = None
                 return conditions.template_ready(DomainReason.TEMPLATE_PENDING, name=name, namespace=meta.namespace)
-        if any(t.metadata.name == name and t.metadata.namespace == meta.namespace for t in mine):
+        if any(t.metadata.name == name for t in mine):
             memo.refused = None
             return conditions.template_ready(DomainReason.TEMPLATE_CREATED, name=name, namespace=meta.namespace)
         if memo.refused is not None and self._clock() < memo.refused_until:
