@@ -83,6 +83,7 @@ def assess(run: Run, *, place: Place, baseline: Sequence[Run] | None = None) -> 
     if _wrong(run):
         return draft.wrong()
     wrong_numbers = contradictions(run)
+    draft.say("numbers", *(each for each in run.warnings if each not in wrong_numbers))
     if wrong_numbers:
         draft.say("numbers", *wrong_numbers)
         return draft.done(

@@ -18,6 +18,8 @@ from interlace.verify.signatures import Signature, named, said, sight, signature
 
 _EFFECTS: Final = ("corrupts", "stops", "breaks", "slows", "notes")
 _ANY: Final = "*"
+_NO_RANK: Final = 2**31
+"""Logs of daemons and launchers stand behind those of ranks where nothing has a time."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,19 +55,24 @@ def in_order(events: Iterable[LogEvent]) -> list[LogEvent]:
     """Events of one or several logs in the order in which they happened, as far as their times tell.
 
     Lines without a time keep their place behind the last timed line of their log. Where a log has no times at all
-    the logs stay one behind the other.
+    the logs stand one behind the other, those of low ranks first.
     """
     items = list(events)
     sources = {event.source for event in items}
     last: dict[str, datetime] = {}
+    ranks: dict[str, int] = {}
     stamped: list[tuple[datetime, LogEvent]] = []
     for event in items:
+        if event.rank is not None:
+            ranks[event.source] = min(event.rank, ranks.get(event.source, _NO_RANK))
         stamp = moment(event.time)
         if stamp is not None:
             last[event.source] = stamp
         stamped.append((last.get(event.source, datetime.min.replace(tzinfo=UTC)), event))
-    if len(sources) < 2 or set(last) != sources:
+    if len(sources) < 2:
         return items
+    if set(last) != sources:
+        return sorted(items, key=lambda event: ranks.get(event.source, _NO_RANK))
     return [event for _, event in sorted(stamped, key=lambda each: each[0])]
 
 

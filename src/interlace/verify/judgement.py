@@ -105,8 +105,8 @@ def judge(
 def _nodes(
     runs: Sequence[Run], transport: Transport, *, family: Family | None, given: int | None
 ) -> tuple[int | None, bool]:
-    """The nodes, and whether they were only assumed."""
-    known = given or max((run.nodes or 0 for run in runs), default=0) or transport.nodes
+    """The nodes, and whether they were only assumed. Pods may share a host name; NCCL tells them apart."""
+    known = given or max(_hosts(runs), transport.nodes or 0)
     if known:
         return known, False
     ranks = max((run.ranks or 0 for run in runs), default=0)
@@ -115,9 +115,14 @@ def _nodes(
     return None, False
 
 
+def _hosts(runs: Iterable[Run]) -> int:
+    return max((run.nodes or 0 for run in runs), default=0)
+
+
 def _assess(run: Run, scene: Scene, *, given: int | None, baseline: Sequence[Run] | None) -> Assessment:
     family = scene.family
-    own = _nodes([run], Transport(), family=family, given=given)[0] or scene.nodes
+    told = scene.transport if run.ranks == scene.ranks else Transport()
+    own = _nodes([run], told, family=family, given=given)[0] or scene.nodes
     place = Place(family=family, nodes=own, scope=_scope(scene, own))
     assessment = assess(run, place=place, baseline=baseline)
     other = _other_model(run, family) if baseline is None else None
@@ -226,7 +231,7 @@ def _said(scene: Scene, *, assumed: bool, given: int | None) -> Iterable[Evidenc
     if assumed and family is not None:
         text = f"{scene.nodes} nodes are assumed: {scene.ranks} ranks at {family.node.gpus} GPUs a node"
         yield Evidence(kind="assumed", text=text)
-    hosts = max((run.nodes or 0 for run in scene.runs), default=0)
+    hosts = max(_hosts(scene.runs), transport.nodes or 0)
     if given and hosts and hosts != given:
         yield Evidence(kind="assumed", text=f"{given} nodes, as --nodes says, where the log names {hosts}")
     ran = transport.ran(scene.nodes)

@@ -234,3 +234,18 @@ def test_a_run_that_ended_with_an_error_does_not_pass_on_the_rows_that_it_had() 
 def test_no_table_at_all_cannot_be_told() -> None:
     assert judged(["nothing", "of interest"]).verdict == "cannot tell"
     assert judged([]).cause == "no table of nccl-tests was read"
+
+
+def test_pods_that_share_a_host_name_are_counted_as_nccl_counts_them() -> None:
+    output = [each.replace("worker-1", "worker-0") for each in with_lines(table(HEALTHY), said())]
+    judgement = judged(output)
+    assert judgement.nodes == 2
+    assert judgement.verdict == "pass"
+
+
+def test_what_the_reader_doubts_is_evidence() -> None:
+    output = [each if "Rank  9" not in each else "..." for each in table(HEALTHY)]
+    judgement = judged(output, nodes=2)
+    doubts = [text for each in judgement.assessments for text in each.run.warnings]
+    assert "the list of ranks is cut" in doubts
+    assert "the list of ranks is cut" in texts(judgement, "numbers")

@@ -131,6 +131,16 @@ def test_lines_without_a_time_stay_behind_the_last_one_that_has_it() -> None:
     assert in_order([*second, *untimed, *first]) == [*second, *untimed, *first]
 
 
+def test_logs_without_times_stand_in_the_order_of_their_ranks() -> None:
+    logs = [
+        LogEvent(line=1, level="", text="of a daemon", source="daemon"),
+        LogEvent(line=1, level="", text="of rank 7", source="b", rank=7),
+        LogEvent(line=1, level="", text="of rank 0", source="a", rank=0),
+        LogEvent(line=2, level="", text="of rank 7 again", source="b"),
+    ]
+    assert [each.source for each in in_order(logs)] == ["a", "b", "b", "daemon"]
+
+
 def test_times_are_read_in_the_forms_of_kubernetes_and_nccl() -> None:
     assert moment("2026-05-04T10:00:01.123456789Z") is not None
     assert moment("[2026-05-04 10:00:01]") == moment("2026-05-04T10:00:01Z")
