@@ -16,7 +16,7 @@ import yaml
 
 DEPTH: Final = 64
 """A Pod template inside a CRD's schema is 20 deep."""
-NODES: Final = 60_000
+NODES: Final = 30_000
 """Values of one document, aliases written out. The longest real manifests have some thousand."""
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -96,9 +96,12 @@ def parse(text: str) -> Node | None:
     stack: list[Node] = []
     pending: list[Node | None] = []
     root: Node | None = None
+    count = 0
     for event in _events(text):
         if isinstance(event, yaml.NodeEvent):
             node = _node(event, anchors)
+            count += 1
+            _bound(count, node.line)
             if stack:
                 _attach(stack[-1], pending, node)
             elif root is not None:
@@ -228,4 +231,4 @@ def _close(stack: list[Node], end: int) -> None:
 
 def _bound(size: int, line: int) -> None:
     if size > NODES:
-        raise YamlError(f"it comes to more than {NODES} values when its aliases are written out", line)
+        raise YamlError(f"it comes to more than {NODES} values, aliases written out", line)
