@@ -62,7 +62,7 @@ async def test_a_domain_forms_connects_and_goes() -> None:
             await node.until(lambda state: state == State(), what="idle")
             assert not session_held(node.root)
             assert (node.root / "hosts").read_text() == "127.0.0.1\tlocalhost\n"
-            assert not list(node.root.glob("r/*/cmd.sock"))
+            assert [path.name for path in node.root.glob("r/*")] == ["lock"]
 
 
 async def test_the_same_order_again_changes_nothing() -> None:

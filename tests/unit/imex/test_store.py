@@ -51,3 +51,12 @@ def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) ->
     with pytest.raises(OSError, match="directory"):
         replace_file(tmp_path / "order.json", b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["order.json"]
+
+
+def test_an_empty_record_is_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "order.json"
+    save(path, Record())
+    save(path, RECORD)
+    save(path, Record())
+    assert list(tmp_path.iterdir()) == []
+    assert load(path) == Record()

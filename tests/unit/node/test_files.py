@@ -198,6 +198,12 @@ async def test_claims_survive_a_restart_and_not_a_reboot(tmp_path: Path) -> None
     assert len(other) == 0
 
 
+def test_the_file_is_there_from_the_first_start_on(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, boot_id="b")
+    assert checkpoint.load(cdi_root=tmp_path).remark == ""
+    assert decode(checkpoint.path.read_bytes()) == ("b", [])
+
+
 async def test_a_damaged_file_is_set_aside_and_read_back_from_the_cdi_folder(tmp_path: Path) -> None:
     home, cdi = tmp_path / "home", tmp_path / "cdi"
     home.mkdir()
