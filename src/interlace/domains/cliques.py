@@ -13,7 +13,7 @@ gone: a domain may be deleted while its Pods run, and their claims keep the node
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +26,8 @@ from interlace.api.computedomain import (
     ComputeDomain,
     ComputeDomainClique,
     ComputeDomainDaemonInfo,
+    PeerBarrier,
+    PeerCount,
 )
 from interlace.domains.indexes import Indexes, assign
 from interlace.domains.places import Place
@@ -43,6 +45,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[ComputeDomainDaemonInfo, ...]
     """By index."""
     left: tuple[tuple[str, int], ...] = ()
+    barrier: PeerCount | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +80,12 @@ def plan(
     current: Mapping[str, ComputeDomainClique],
     slots: int,
     share: bool = False,
+    wait: PeerBarrier | None = None,
 ) -> Plan:
     """Node maps for ``members`` (their names), given what is known of the nodes and what stands now.
 
     ``current`` by clique id; ``slots`` is the most nodes that one clique may hold; with ``share`` all nodes are
-    opened for more Pods of the domain.
+    opened for more Pods of the domain. ``wait`` is what the domain says of its peers.
     """
     rows_now = {row.node_name: (clique, row) for clique, object_ in current.items() for row in object_.daemons}
     wanted: dict[str, dict[str, str]] = {clique: {} for clique in current}
@@ -119,8 +123,9 @@ def plan(
         drafts[clique] = Draft(
             clique=clique, rows=tuple(sorted(rows, key=lambda row: row.index)), left=assignment.indexes.left
         )
+    barrier = peer_count(wait, present=sum(len(draft.rows) for draft in drafts.values()) + len(fabricless))
     return Plan(
-        drafts=drafts,
+        drafts={clique: msgspec.structs.replace(draft, barrier=barrier) for clique, draft in drafts.items()},
         fabricless=tuple(fabricless),
         no_agent=tuple(no_agent),
         no_host=tuple(no_host),
@@ -128,14 +133,21 @@ def plan(
     )
 
 
+def peer_count(wait: PeerBarrier | None, *, present: int) -> PeerCount | None:
+    """What agents are told of the peers that a domain waits for; ``present`` is how many nodes it has."""
+    if wait is None:
+        return None
+    return PeerCount(nodes=wait.nodes, timeout_seconds=wait.timeout_seconds, present=min(present, wait.nodes))
+
+
 def changed(draft: Draft, current: ComputeDomainClique | None) -> bool:
-    """Whether the clique has to be written: rows alone count, as the history changes only with them."""
-    return draft.rows != _rows(current)
+    """Whether the clique has to be written; not for the history, which changes only with the rows."""
+    return draft.rows != _rows(current) or (bool(draft.rows) and draft.barrier != _barrier(current))
 
 
 def grows(draft: Draft, current: ComputeDomainClique | None) -> bool:
-    """Whether the write brings something that a member waits for, a node or an address."""
-    return not {*draft.rows} <= {*_rows(current)}
+    """Whether the write brings something that a member waits for: a node, an address or the last peer."""
+    return not {*draft.rows} <= {*_rows(current)} or draft.barrier != _barrier(current)
 
 
 def opens(draft: Draft, current: ComputeDomainClique | None) -> bool:
@@ -145,31 +157,47 @@ def opens(draft: Draft, current: ComputeDomainClique | None) -> bool:
 
 
 def body(draft: Draft, *, domain: ComputeDomain, namespace: str, current: ComputeDomainClique | None) -> dict[str, Any]:
-    """The whole object, to create or, with ``current``, to replace exactly that version of it.
+    """The whole object, to create or, with ``current``, to replace exactly that version of it."""
+    meta = domain.metadata
+    annotations = {DOMAIN_NAME_ANNOTATION: meta.name, DOMAIN_NAMESPACE_ANNOTATION: meta.namespace}
+    if draft.left:
+        annotations[HISTORY_ANNOTATION] = msgspec.json.encode(draft.left).decode()
+    made = whole(
+        clique_name(meta.uid, draft.clique),
+        namespace=namespace,
+        labels={DOMAIN_LABEL: meta.uid, CLIQUE_LABEL: draft.clique},
+        annotations=annotations,
+        rows=draft.rows,
+        current=current,
+    )
+    return made if draft.barrier is None else {**made, "waitForPeers": draft.barrier}
+
+
+def whole(
+    name: str,
+    *,
+    namespace: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    rows: Sequence[ComputeDomainDaemonInfo],
+    current: ComputeDomainClique | None,
+) -> dict[str, Any]:
+    """A clique object with these rows.
 
     An empty entry in managedFields clears them on replacement: they would double what each agent
     of the clique is sent, and nobody applies to this object.
     """
-    meta = domain.metadata
-    metadata: dict[str, Any] = {
-        "name": clique_name(meta.uid, draft.clique),
-        "namespace": namespace,
-        "labels": {DOMAIN_LABEL: meta.uid, CLIQUE_LABEL: draft.clique},
-        "annotations": {DOMAIN_NAME_ANNOTATION: meta.name, DOMAIN_NAMESPACE_ANNOTATION: meta.namespace},
-    }
-    if draft.left:
-        metadata["annotations"][HISTORY_ANNOTATION] = msgspec.json.encode(draft.left).decode()
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}
     if current is not None:
         metadata["resourceVersion"] = current.metadata.resource_version
         metadata["uid"] = current.metadata.uid
         metadata["managedFields"] = [{}]
     resource = ComputeDomainClique.resource
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": metadata,
-        "daemons": list(draft.rows),
-    }
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "daemons": list(rows)}
+
+
+def _barrier(current: ComputeDomainClique | None) -> PeerCount | None:
+    return current.wait_for_peers if current is not None else None
 
 
 def _rows(current: ComputeDomainClique | None) -> tuple[ComputeDomainDaemonInfo, ...]:
@@ -180,18 +208,20 @@ def _indexes(current: ComputeDomainClique | None) -> Indexes:
     if current is None:
         return Indexes()
     held = {row.node_name: row.index for row in current.daemons}
-    return Indexes(held=held, left=_history(current, taken=set(held.values())))
+    return Indexes(held=held, left=history(current, annotation=HISTORY_ANNOTATION, taken=set(held.values())))
 
 
-def _history(current: ComputeDomainClique, *, taken: set[int]) -> tuple[tuple[str, int], ...]:
-    """The annotation, or nothing where somebody damaged it: the order of reuse is a preference."""
+def history(
+    current: ComputeDomainClique, *, annotation: str, taken: Container[int], start: int = 0
+) -> tuple[tuple[str, int], ...]:
+    """Who left which number, less ``start``, by the annotation; nothing where somebody damaged it: the order of
+    reuse is a preference.
+    """
     try:
-        entries = msgspec.json.decode(
-            current.metadata.annotations.get(HISTORY_ANNOTATION, "[]"), type=list[tuple[str, int]]
-        )
+        entries = msgspec.json.decode(current.metadata.annotations.get(annotation, "[]"), type=list[tuple[str, int]])
     except msgspec.DecodeError:
         return ()
-    return tuple((node, index) for node, index in entries if index >= 0 and index not in taken)
+    return tuple((who, number - start) for who, number in entries if number >= start and number - start not in taken)
 
 
 __all__ = [
@@ -203,6 +233,9 @@ __all__ = [
     "clique_id",
     "clique_name",
     "grows",
+    "history",
     "opens",
+    "peer_count",
     "plan",
+    "whole",
 ]

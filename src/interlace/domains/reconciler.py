@@ -22,9 +22,11 @@ from interlace.api.computedomain import FINALIZER, ComputeDomain, ComputeDomainC
 from interlace.api.core import ObjectReference
 from interlace.api.meta import Condition
 from interlace.api.resource import ResourceClaimTemplate
-from interlace.domains import announce, cliques, collisions, conditions, debounce, status
+from interlace.domains import announce, channels, cliques, collisions, conditions, debounce, status
 from interlace.domains.cliques import Draft, Plan
+from interlace.domains.commons import Commons
 from interlace.domains.eviction import Evictor
+from interlace.domains.maps import MapWriter
 from interlace.domains.membership import Membership, membership, pods_of
 from interlace.domains.metrics import Metrics
 from interlace.domains.places import Place
@@ -94,6 +96,10 @@ class Reconciler:
         self._metrics = metrics
         self._touch = touch
         self._clock = clock
+        self._maps = MapWriter(client, sources=sources, namespace=settings.namespace, metrics=metrics)
+        self._commons = Commons(
+            self._maps, sources=sources, slots=settings.max_nodes, queued=self._is_queued, clock=clock
+        )
         self._evictor = Evictor(client, recorder=recorder)
         self._memos: dict[str, Memo] = {}
         self._orphans: dict[str, Orphans] = {}
@@ -103,7 +109,11 @@ class Reconciler:
         return [wait.reason for memo in self._memos.values() for wait in memo.waits]
 
     async def reconcile(self, uid: str) -> float | None:
-        """Pass over the domain; seconds until the next pass that no change will cause, None for none."""
+        """Pass over the domain, or over a map that domains share; seconds until the next pass that no change will
+        cause, None for none.
+        """
+        if (clique := channels.clique_of(uid)) is not None:
+            return await self._commons.reconcile(clique)
         shown = self._sources.domain(uid)
         try:
             domain = shown or await self._hidden(uid)
@@ -152,15 +162,27 @@ class Reconciler:
         claims = membership(self._sources.claims_of(uid), namespace=domain.metadata.namespace)
         places = {node: self._sources.place(node) for node in claims.members}
         next_share = self._share_in(uid, claims, memo)
-        plan = cliques.plan(
-            claims.members,
-            places=places,
-            current=self._cliques_of(uid),
-            slots=self._settings.max_nodes,
-            share=next_share is not None and next_share <= 0,
-        )
+        share = next_share is not None and next_share <= 0
+        shared = domain.spec is not None and domain.spec.isolation == "Channel"
+        slots = self._settings.max_nodes
+        if shared:
+            plan = channels.view(claims.members, places=places, shared=self._sources.shared(), slots=slots)
+        else:
+            plan = cliques.plan(
+                claims.members,
+                places=places,
+                current=self._cliques_of(uid),
+                slots=slots,
+                share=share,
+                wait=domain.spec.wait_for_peers if domain.spec is not None else None,
+            )
         memo.rest_until = self._clock() + REST * (time.thread_time() - began)
-        next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
+        if shared:
+            touched = {place.clique for place in places.values() if place.clique}
+            self._commons.look(uid, touched=touched)
+            next_map = self._commons.open(mine=touched) if share else None
+        else:
+            next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
         next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
         next_collision = await self._end_collisions(domain, claims, memo)
         next_template = None if memo.refused is None else memo.refused_until - self._clock()
@@ -182,7 +204,7 @@ class Reconciler:
         found = [
             collision
             for node in self._sources.crowded & claims.members.keys()
-            for collision in collisions.losers(self._sources.claims_on(node), node=node, group=str)
+            for collision in collisions.losers(self._sources.claims_on(node), node=node, group=self._sources.group)
             if collisions.domain_of(collision.claim) == uid
         ]
         for collision in memo.grace.due(found, now=now):
@@ -196,8 +218,14 @@ class Reconciler:
         domain = self._sources.domain(uid)
         return _path_of(domain) if domain is not None else uid
 
+    def _is_queued(self, uid: str) -> bool:
+        memo = self._memos.get(uid)
+        return memo is not None and memo.queueing.waits
+
     def _cliques_of(self, uid: str) -> dict[str, ComputeDomainClique]:
-        return {cliques.clique_id(clique): clique for clique in self._sources.cliques_of(uid)}
+        """The maps that hold nodes of the domain, its own and those that it shares."""
+        found = [*self._sources.cliques_of(uid), *self._sources.shared_of(uid)]
+        return {cliques.clique_id(clique): clique for clique in found}
 
     async def _set_finalizers(self, domain: ComputeDomain, finalizers: list[str]) -> ComputeDomain:
         meta = domain.metadata
@@ -296,27 +324,11 @@ class Reconciler:
         return None
 
     async def _write_clique(self, domain: ComputeDomain, draft: Draft, *, current: ComputeDomainClique | None) -> None:
-        namespace = self._settings.namespace
         if current is not None and not draft.rows:
-            await self._delete_clique(current)
+            await self._maps.delete(current)
             return
-        body = cliques.body(draft, domain=domain, namespace=namespace, current=current)
-        if current is None:
-            operation = "create"
-            written = await self._client.create(ComputeDomainClique, body, namespace=namespace)
-        else:
-            operation = "replace"
-            written = await self._client.replace(ComputeDomainClique, current.metadata.name, body, namespace=namespace)
-        await self._sources.cliques.reached(written.metadata.resource_version)
-        self._metrics.clique_writes.labels(operation).inc()
-        _log.info("clique written", domain=domain.metadata.uid, clique=draft.clique, nodes=len(draft.rows))
-
-    async def _delete_clique(self, clique: ComputeDomainClique) -> None:
-        meta = clique.metadata
-        with suppress(NotFound):
-            await self._client.delete(ComputeDomainClique, meta.name, namespace=meta.namespace, uid=meta.uid)
-        self._sources.deleted(clique)
-        self._metrics.clique_writes.labels("delete").inc()
+        body = cliques.body(draft, domain=domain, namespace=self._settings.namespace, current=current)
+        await self._maps.write(body, current=current)
 
     async def _keep_status(
         self,
@@ -425,7 +437,8 @@ class Reconciler:
         for old in self._sources.templates_of(uid):
             await self._release_template(old)
         for clique in self._sources.cliques_of(uid):
-            await self._delete_clique(clique)
+            await self._maps.delete(clique)
+        self._commons.look(uid, touched=())
 
 
 def _reference(domain: ComputeDomain) -> ObjectReference:

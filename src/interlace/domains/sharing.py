@@ -35,6 +35,11 @@ class Queueing:
         """These claims, and no others, wait at ``now``."""
         self._since = {claim.metadata.uid: self._since.get(claim.metadata.uid, now) for claim in unallocated}
 
+    @property
+    def waits(self) -> bool:
+        """Whether any claim waits."""
+        return bool(self._since)
+
     def due_in(self, *, free_nodes: bool, now: float) -> float | None:
         """Seconds until nodes are opened, at most 0 for now; None: no claim waits."""
         if not self._since:

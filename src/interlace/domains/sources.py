@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, ComputeDomain, ComputeDomainClique
+from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, SHARED, ComputeDomain, ComputeDomainClique
 from interlace.api.core import ObjectReference, Pod
 from interlace.api.meta import Object
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from interlace.domains.channels import clique_of
 from interlace.domains.collisions import crowded
 from interlace.domains.hosts import revision_of
 from interlace.domains.membership import node_of
@@ -33,6 +34,8 @@ HOST_SELECTOR = "app.kubernetes.io/component=imex-host"
 """Labels of imex-host Pods."""
 
 UID = "uid"
+TENANT = "tenant"
+CLIQUE = "clique"
 DOMAIN = "domain"
 NODE = "node"
 UNREADY = "unready"
@@ -50,6 +53,21 @@ def _domain(obj: Object) -> Iterable[str]:
 def _claim_node(claim: ResourceClaim) -> Iterable[str]:
     node = node_of(claim)
     return (node,) if node else ()
+
+
+def _slice_clique(slice_: ResourceSlice) -> Iterable[str]:
+    clique = place(slices=[slice_], hosts=()).clique
+    return (clique,) if clique else ()
+
+
+def _tenants(clique: ComputeDomainClique) -> Iterable[str]:
+    return (entry.domain for entry in clique.channels)
+
+
+def _map_keys(clique: ComputeDomainClique) -> Iterable[str]:
+    """The domains that a map concerns, and the map itself where several share it."""
+    shared = (clique.metadata.name,) if clique_of(clique.metadata.name) is not None else ()
+    return {*_domain(clique), *_tenants(clique), *shared}
 
 
 def _slice_node(slice_: ResourceSlice) -> Iterable[str]:
@@ -80,7 +98,11 @@ class Sources:
         self._touch = touch
         self.domains = Informer(client, ComputeDomain, indexes={UID: _uid}, metrics=metrics)
         self.cliques = Informer(
-            client, ComputeDomainClique, namespace=namespace, indexes={DOMAIN: _domain}, metrics=metrics
+            client,
+            ComputeDomainClique,
+            namespace=namespace,
+            indexes={DOMAIN: _domain, TENANT: _tenants},
+            metrics=metrics,
         )
         self.templates = Informer(
             client, ResourceClaimTemplate, labels=SELECTOR, indexes={DOMAIN: _domain}, metrics=metrics
@@ -89,7 +111,11 @@ class Sources:
             client, ResourceClaim, labels=DOMAIN_LABEL, indexes={DOMAIN: _domain, NODE: _claim_node}, metrics=metrics
         )
         self._slices = Informer(
-            client, ResourceSlice, fields=f"spec.driver={DRIVER}", indexes={NODE: _slice_node}, metrics=metrics
+            client,
+            ResourceSlice,
+            fields=f"spec.driver={DRIVER}",
+            indexes={NODE: _slice_node, CLIQUE: _slice_clique},
+            metrics=metrics,
         )
         self.hosts = Informer(
             client,
@@ -102,6 +128,7 @@ class Sources:
         self._left: Callable[[str], None] = lambda _node: None
         self.hidden: set[str] = set()
         """Uids of objects that we have deleted and that the caches still show."""
+        self._shared: dict[str, ComputeDomainClique] = {}
         self.hungry: set[str] = set()
         """Domains with claims that wait: they are told once no node is free any more."""
         self.crowded: set[str] = set()
@@ -109,7 +136,7 @@ class Sources:
         self._free: set[str] = set()
         self._informers = (self.domains, self.cliques, self.templates, self._claims, self._slices, self.hosts)
         self.domains.on_change(lambda old, new: self._tell(old, new, _uid))
-        self.cliques.on_change(lambda old, new: self._tell(old, new, _domain))
+        self.cliques.on_change(self._map_changed)
         self.templates.on_change(lambda old, new: self._tell(old, new, _domain))
         self._claims.on_change(self._claim_changed)
         self._slices.on_change(self._slice_changed)
@@ -127,9 +154,10 @@ class Sources:
             await informer.synced()
 
     def known(self) -> set[str]:
-        """Domains that exist, and those that something of ours still names."""
+        """Domains that exist, and those that something of ours still names; maps that several share."""
         named: list[Object] = [*self.cliques.items(), *self.templates.items()]
-        return {domain.metadata.uid for domain in self.domains.items()} | {uid for obj in named for uid in _domain(obj)}
+        uids = {domain.metadata.uid for domain in self.domains.items()} | {uid for obj in named for uid in _domain(obj)}
+        return uids | {key for clique in self.cliques.items() for key in _map_keys(clique)}
 
     def domain(self, uid: str) -> ComputeDomain | None:
         """The domain, if it exists and we have not let go of it."""
@@ -138,6 +166,38 @@ class Sources:
     def cliques_of(self, uid: str) -> list[ComputeDomainClique]:
         """Cliques of the domain, without those that we have deleted."""
         return [clique for clique in self.cliques.by(DOMAIN, uid) if clique.metadata.uid not in self.hidden]
+
+    def shared(self) -> dict[str, ComputeDomainClique]:
+        """The node maps that domains with isolation Channel share, by fabric clique; without those that we deleted."""
+        return {clique: found for clique, found in self._shared.items() if found.metadata.uid not in self.hidden}
+
+    def shared_in(self, clique: str) -> ComputeDomainClique | None:
+        """The one of a fabric clique."""
+        found = self._shared.get(clique)
+        return found if found is not None and found.metadata.uid not in self.hidden else None
+
+    def shared_of(self, uid: str) -> list[ComputeDomainClique]:
+        """Those of them that name the domain."""
+        return [clique for clique in self.cliques.by(TENANT, uid) if clique.metadata.uid not in self.hidden]
+
+    def nodes_of(self, clique: str) -> set[str]:
+        """Nodes whose slice says that they are in the fabric clique."""
+        return {node for slice_ in self._slices.by(CLIQUE, clique) for node in _slice_node(slice_)}
+
+    def nodes_with(self, uid: str) -> set[str]:
+        """Nodes with an allocated claim that carries the label of the domain."""
+        return {node for claim in self._claims.by(DOMAIN, uid) for node in _claim_node(claim)}
+
+    def group(self, uid: str) -> str:
+        """With whom a domain may be on one node: with itself, or with all that share nodes."""
+        domain = self.domain(uid)
+        if domain is None:
+            return SHARED if self.shared_of(uid) else uid
+        return SHARED if domain.spec is not None and domain.spec.isolation == "Channel" else uid
+
+    def ask(self, key: str) -> None:
+        """Ask for a pass."""
+        self._changed(key)
 
     def templates_of(self, uid: str) -> list[ResourceClaimTemplate]:
         """Templates of the domain, without those that we have deleted."""
@@ -160,7 +220,7 @@ class Sources:
 
     def claims_on(self, node: str) -> list[ResourceClaim]:
         """Claims with the label of any domain that are allocated on the node."""
-        return self._claims.by(NODE, node)
+        return [self._completed(claim) for claim in self._claims.by(NODE, node)]
 
     def hosts_on(self, node: str) -> list[Pod]:
         """The imex-host Pods of the node: one, or two while one is replaced."""
@@ -184,6 +244,14 @@ class Sources:
 
     def _domains_on(self, nodes: Iterable[str]) -> Iterable[str]:
         return {uid for node in nodes for claim in self._claims.by(NODE, node) for uid in _domain(claim)}
+
+    def _map_changed(self, old: ComputeDomainClique | None, new: ComputeDomainClique | None) -> None:
+        for found in (old, new):
+            if found is not None and (clique := clique_of(found.metadata.name)) is not None:
+                self._shared.pop(clique, None)
+                if new is not None:
+                    self._shared[clique] = new
+        self._tell(old, new, _map_keys)
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         self._tell(old, new, lambda obj: self._domains_on(_slice_node(obj)))

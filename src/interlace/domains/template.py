@@ -12,12 +12,14 @@ from typing import Any
 
 import msgspec
 
+from interlace.api.channel import own_or_free
 from interlace.api.computedomain import (
     API_VERSION,
     CHANNEL_CLASS,
     DOMAIN_LABEL,
     DRIVER,
     FINALIZER,
+    SHARED,
     TARGET_LABEL,
     ComputeDomain,
     ComputeDomainSpec,
@@ -35,6 +37,7 @@ SELECTOR = f"{TARGET_LABEL}={WORKLOAD},{DOMAIN_LABEL}"
 def template(domain: ComputeDomain, *, spec: ComputeDomainSpec) -> dict[str, Any]:
     """The template of ``domain``, ready to create in the domain's namespace."""
     uid = domain.metadata.uid
+    holder = SHARED if spec.isolation == "Channel" else uid
     resource = ResourceClaimTemplate.resource
     return {
         "apiVersion": resource.api_version,
@@ -54,7 +57,7 @@ def template(domain: ComputeDomain, *, spec: ComputeDomainSpec) -> dict[str, Any
                             "name": REQUEST,
                             "exactly": {
                                 "deviceClassName": CHANNEL_CLASS,
-                                "selectors": [{"cel": {"expression": own_or_free(uid)}}],
+                                "selectors": [{"cel": {"expression": own_or_free(holder)}}],
                             },
                         }
                     ],
@@ -84,10 +87,4 @@ def parameters(uid: str, *, allocation_mode: str) -> msgspec.Raw:
     return msgspec.Raw(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
 
 
-def own_or_free(uid: str) -> str:
-    """CEL selector: a device that is free or opened for this domain.
-
-    ``has`` keeps a slice without the attribute from stopping the whole Pod: CEL fails on a missing key.
-    """
-    attribute = f'device.attributes["{DRIVER}"].domain'
-    return f'!has({attribute}) || {attribute} in ["", "{uid}"]'
+__all__ = ["REQUEST", "SELECTOR", "WORKLOAD", "own_or_free", "parameters", "template"]
