@@ -65,6 +65,21 @@ spec:
             nvidia.com/gpu: 4
 """,
 }
+MEASUREMENTS = Path(__file__).parents[1] / "tests" / "data" / "seeds"
+
+
+def missing(measurement: str, pages: str) -> str | None:
+    """The first line of a measurement (tab-separated, as tests hold it) that ``pages`` lack, in its order."""
+    rows = [line.split() for line in pages.splitlines()]
+    lines = [line.split("\t") for line in measurement.splitlines() if not line.startswith("#")]
+    at = 0
+    for line in lines:
+        wanted = ["#", "Avg", "bus", "bandwidth", ":", line[1]] if line[0] == "average" else line
+        try:
+            at = rows.index(wanted, at) + 1
+        except ValueError:
+            return " ".join(line)
+    return None
 
 
 def restore(page: str, shape: str) -> str:
@@ -166,6 +181,10 @@ def main() -> int:
     try:
         text = page.read_text()
         manifests = {name: restore(text, shape) for name, shape in SHAPES.items()}
+        pages = "\n".join(one.read_text() for one in sorted(page.parent.glob("*.txt")))
+        for held in sorted(MEASUREMENTS.glob("nccl-*.tsv")):
+            if (line := missing(held.read_text(), pages)) is not None:
+                raise ValueError(f"no page beside it has {line!r} of {held.name}")
     except (OSError, ValueError) as error:
         print(f"interlace: {page}: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,8 @@ places of a time hide below the rounding of the bandwidth beside it nobody can s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from interlace.verify.inference import DIVIDING, Formula, formula, parts, rate, ring_ranks
 from interlace.verify.layout import SIZES
@@ -16,13 +17,59 @@ from interlace.verify.run import Half, Row, Run
 
 MOST = 50
 """Contradictions of a run that are told one by one."""
+_SLACK = 2e-9
 
 
-def mean(rows: Sequence[Row], way: Formula, *, cpu_time: bool = False) -> float | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """A run's own average, and what in the run cannot be true at once."""
+
+    mean: float | None
     """GB/s over all halves, unweighted, as nccl-tests has it; from size/time where that agrees with busbw."""
-    values = [_best(row, half, way, cpu_time=cpu_time) for row in rows for _, half in row.halves()]
-    finite = [value for value in values if math.isfinite(value)]
-    return math.fsum(finite) / len(finite) if finite else None
+    span: Interval
+    """Where the mean of the unrounded values lies."""
+    contradictions: tuple[str, ...]
+    """One sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Survey:
+    mean: float | None
+    span: Interval
+    halves: int
+    suspects: list[int]
+    """Indexes of rows with a half whose numbers disagree."""
+
+
+def contradictions(run: Run) -> tuple[str, ...]:
+    """What in ``run`` cannot be true at once, one sentence each."""
+    return examine(run).contradictions
+
+
+def examine(run: Run) -> Examination:
+    """Check all numbers of ``run`` against each other."""
+    divided = parts(run.rows)
+    told: list[str] = []
+    ranks = run.ranks
+    if run.collective in DIVIDING and run.collective != "alltoallv" and divided is not None and divided > 1:
+        if run.ranks_from in {"rank lines", "devices", "NCCL"} and divided != run.ranks:
+            told.append(f"the {run.ranks_from} say {run.ranks} ranks, size and count say {divided}")
+        ranks = divided
+    way = formula(run.collective, ranks, parts=divided, old=run.old_formula)
+    survey = _survey(run, way)
+    if run.collective == "all_reduce" and run.ranks and len(survey.suspects) * 2 > len(run.rows):
+        span = ring_ranks(run.rows)
+        if run.ranks > 1 and run.ranks not in span:
+            told.append(f"the {run.ranks_from} say {run.ranks} ranks, busbw over algbw says {_span(span)}")
+            whole = span.integers()
+            way = formula(run.collective, whole[0] if len(whole) == 1 else None, parts=divided)
+            survey = _survey(run, way)
+    expected = divided if run.collective is None else 1 if run.collective not in DIVIDING else ranks or divided
+    found = [*told, *_rows(run, way, None if run.collective == "alltoallv" else expected, set(survey.suspects))]
+    found += _footer(run, survey)
+    if len(found) > MOST:
+        found = [*found[:MOST], f"{len(found) - MOST} more contradictions are not listed"]
+    return Examination(mean=survey.mean, span=survey.span, contradictions=tuple(found))
 
 
 def average_place(value: float) -> float:
@@ -30,40 +77,78 @@ def average_place(value: float) -> float:
     return 10.0 ** (math.floor(math.log10(abs(value))) - 5) if value and math.isfinite(value) else 1e-5
 
 
-def contradictions(run: Run) -> tuple[str, ...]:
-    """What in ``run`` cannot be true at once, one sentence each."""
-    divided = parts(run.rows)
-    told = _ranks(run, divided)
-    counted = counted_ranks(run, divided)
-    way = formula(run.collective, counted, parts=divided, old=run.old_formula)
-    expected = divided if run.collective is None else 1 if run.collective not in DIVIDING else counted or divided
-    if run.collective == "alltoallv":
-        expected = None
-    found: list[str] = []
-    for number, row in enumerate(run.rows, 1):
-        where = f"row {number} (size {row.size}" + (f", line {row.line})" if row.line else ")")
-        found += (f"{where}: {what}" for what in _row(row, run, way, expected))
-    found += _footer(run, way)
-    if len(found) > MOST:
-        found = [*found[:MOST], f"{len(found) - MOST} more contradictions are not listed"]
-    return (*told, *found)
+def _survey(run: Run, way: Formula) -> _Survey:
+    """All halves in one loop, on bare numbers, since logs hold many thousands of them."""
+    of_size, of_algbw = way.algbw / 1e3, way.busbw
+    suspects: list[int] = []
+    values: list[float] = []
+    low = high = 0.0
+    halves = 0
+    for index, row in enumerate(run.rows):
+        base = row.size * of_size
+        for half in (row.oop, row.ip):
+            if half is None:
+                continue
+            halves += 1
+            time_unit, algbw_unit, busbw_unit = half.units
+            time, algbw, busbw = half.time_us, half.algbw, half.busbw
+            least = (algbw - algbw_unit / 2) * (1 - _SLACK)
+            most = (algbw + algbw_unit / 2) * (1 + _SLACK)
+            by_time = not run.cpu_time and time > time_unit / 2
+            if by_time:
+                slowest = base / (time + time_unit / 2) * (1 - _SLACK)
+                fastest = base / (time - time_unit / 2) * (1 + _SLACK)
+                agrees = not (slowest > most or fastest < least)
+                least, most = max(least, slowest), min(most, fastest)
+            else:
+                agrees = True
+            floor = (busbw - busbw_unit / 2) * (1 - _SLACK)
+            ceiling = (busbw + busbw_unit / 2) * (1 + _SLACK)
+            value = busbw
+            if agrees and of_algbw is not None:
+                least, most = least * of_algbw, most * of_algbw
+                agrees = not (least > ceiling or most < floor)
+                if agrees:
+                    floor, ceiling = max(floor, least), min(ceiling, most)
+                    value = base / time * of_algbw if by_time else busbw
+            if not agrees and (not suspects or suspects[-1] != index):
+                suspects.append(index)
+            if math.isfinite(value):
+                values.append(value)
+                low += floor
+                high += ceiling
+    number = len(values)
+    return _Survey(
+        mean=math.fsum(values) / number if number else None,
+        span=Interval(low / number, high / number) if number else Interval(-math.inf, math.inf),
+        halves=halves,
+        suspects=suspects,
+    )
 
 
-def _row(row: Row, run: Run, way: Formula, expected: int | None) -> Iterator[str]:
-    amount = row.count * SIZES[row.type]
-    if expected and (amount or row.size) and row.size != amount * expected:
-        share = f" in {expected} parts" if expected > 1 else ""
-        yield f"{row.count} elements of {row.type}{share} are {amount * expected} bytes, not {row.size}"
-    if row.root is not None and (row.root < -1 or (run.ranks is not None and row.root >= run.ranks)):
-        yield f"there is no root {row.root}"
-    for name, half in row.halves():
-        for what in _half(row, half, way, cpu_time=run.cpu_time):
-            yield f"{name}: {what}"
-        if half.wrong and run.out_of_bounds == 0:
-            yield f"{name}: {half.wrong} wrong elements, and the footer counts no failed check"
+def _rows(run: Run, way: Formula, expected: int | None, suspects: set[int]) -> Iterator[str]:
+    for index, row in enumerate(run.rows):
+        amount = row.count * SIZES[row.type]
+        said = []
+        if expected and (amount or row.size) and row.size != amount * expected:
+            share = f" in {expected} parts" if expected > 1 else ""
+            said.append(f"{row.count} elements of {row.type}{share} are {amount * expected} bytes, not {row.size}")
+        if row.root is not None and row.root != -1 and (row.root < 0 or (run.ranks and row.root >= run.ranks)):
+            said.append(f"there is no root {row.root}")
+        if index in suspects:
+            said += [f"{name}: {what}" for name, half in row.halves() for what in _half(row, half, way, run.cpu_time)]
+        if run.out_of_bounds == 0:
+            said += [
+                f"{name}: {half.wrong} wrong elements, and the footer counts no failed check"
+                for name, half in row.halves()
+                if half.wrong
+            ]
+        if said:
+            where = f"row {index + 1} (size {row.size}" + (f", line {row.line})" if row.line else ")")
+            yield from (f"{where}: {what}" for what in said)
 
 
-def _half(row: Row, half: Half, way: Formula, *, cpu_time: bool) -> Iterator[str]:
+def _half(row: Row, half: Half, way: Formula, cpu_time: bool) -> Iterator[str]:  # noqa: FBT001
     algbw, busbw = Interval.around(half.algbw, half.units[1]), Interval.around(half.busbw, half.units[2])
     exact = algbw
     if not cpu_time:
@@ -76,53 +161,14 @@ def _half(row: Row, half: Half, way: Formula, *, cpu_time: bool) -> Iterator[str
         yield f"busbw should be {_text(exact.scaled(way.busbw))} GB/s and says {half.busbw:g}"
 
 
-def _best(row: Row, half: Half, way: Formula, *, cpu_time: bool) -> float:
-    if cpu_time or way.busbw is None or half.time_us <= 0:
-        return half.busbw
-    value = row.size / 1e3 / half.time_us * way.algbw * way.busbw
-    given = rate(row, half).scaled(way.algbw * way.busbw)
-    return value if given.meet(Interval.around(half.busbw, half.units[2])) else half.busbw
-
-
-def _ranks(run: Run, divided: int | None) -> Iterator[str]:
-    """Rank lines against the numbers."""
-    if run.ranks is None or run.ranks_from not in {"rank lines", "devices", "NCCL"}:
-        return
-    if run.collective in DIVIDING and run.collective != "alltoallv" and divided is not None and divided != run.ranks:
-        yield f"the {run.ranks_from} say {run.ranks} ranks, size and count say {divided}"
-    elif run.collective == "all_reduce":
-        span = ring_ranks(run.rows)
-        if run.ranks > 1 and run.ranks not in span:
-            yield f"the {run.ranks_from} say {run.ranks} ranks, busbw over algbw says {_span(span)}"
-
-
-def counted_ranks(run: Run, divided: int | None) -> int | None:
-    """The ranks that the bandwidths were computed with; None if they say one thing and the rank lines another."""
-    if run.collective in DIVIDING and divided is not None and divided > 1:
-        return divided
-    if run.collective == "all_reduce" and run.ranks is not None and run.ranks > 1:
-        span = ring_ranks(run.rows)
-        if run.ranks not in span:
-            whole = span.integers()
-            return whole[0] if len(whole) == 1 else None
-    return run.ranks
-
-
-def _footer(run: Run, way: Formula) -> Iterator[str]:
-    if run.out_of_bounds and run.wrong_total == 0 and not run.partial_rows:
+def _footer(run: Run, survey: _Survey) -> Iterator[str]:
+    if run.out_of_bounds and run.wrong_total == 0 and not run.partial_rows and not run.left_out:
         yield f"the footer counts {run.out_of_bounds} failed checks, and no row has a wrong element"
     average = run.avg_busbw_printed
     if average is None or run.partial_rows or run.left_out or run.below_minimum:
         return
-    halves = [(row, half) for row in run.rows for _, half in row.halves()]
-    spans = []
-    for row, half in halves:
-        busbw = Interval.around(half.busbw, half.units[2])
-        given = busbw if run.cpu_time or way.busbw is None else rate(row, half).scaled(way.algbw * way.busbw)
-        spans.append(given.meet(busbw) or busbw)
-    span = Interval(math.fsum(one.low for one in spans) / len(spans), math.fsum(one.high for one in spans) / len(spans))
-    if not span.meet(Interval.around(average, average_place(average))):
-        yield f"the rows have a mean of {_text(span)} GB/s, the footer says {average:g}"
+    if not survey.span.meet(Interval.around(average, average_place(average))):
+        yield f"the rows have a mean of {_text(survey.span)} GB/s, the footer says {average:g}"
 
 
 def _text(span: Interval) -> str:

@@ -18,6 +18,8 @@ DIVIDING = frozenset(
     {"all_gather", "reduce_scatter", "alltoall", "alltoallv", "gather", "scatter", "hypercube"}
 )  # fmt: skip
 """Their count is one rank's part of the size."""
+UNVARYING = frozenset({"all_reduce", "alltoall", "broadcast", "reduce", "sendrecv", "gather", "scatter", "hypercube"})
+"""Their formula was the same in all builds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,10 @@ def formula(collective: str | None, ranks: int | None, *, parts: int | None, old
 def parts(rows: Sequence[Row]) -> int | None:
     """Into how many parts the size is divided, as most rows have it: size / (count x bytes of an element)."""
     votes: Counter[int] = Counter()
+    exact = {row.size / amount for row in rows if (amount := row.count * SIZES[row.type]) and row.size}
+    if len(exact) <= 1:
+        value = exact.pop() if exact else 0.0
+        return int(value) if value and value == int(value) else None
     for row in rows:
         amount = row.count * SIZES[row.type]
         if amount and row.size:
@@ -128,7 +134,7 @@ def infer(
             name = "reduce_scatter"
         elif not rooted and in_place_unchecked:
             name = "alltoall"
-        elif not rooted and (not old or rccl or not has_redop):
+        elif not rooted and (rccl or old != has_redop):  # else alltoall before v2.13, or hypercube since then
             name = "all_gather"
         if unchecked == (True, True) and not reduces:  # alltoall looks the same
             name = None
@@ -159,17 +165,21 @@ def _undivided(
 
 def _halves(rows: Sequence[Row]) -> Iterator[tuple[Row, Half]]:
     for row in rows:
-        for _, half in row.halves():
-            yield row, half
+        if row.oop is not None:
+            yield row, row.oop
+        if row.ip is not None:
+            yield row, row.ip
 
 
 def _is_old(rows: Sequence[Row], number: int) -> bool:
     """Whether algbw fits S/t x (n-1)/n, with busbw the same, better than S/t."""
+    if not any(half.busbw and half.algbw == half.busbw for _, half in _halves(rows)):
+        return False
     own = (number - 1) / number
     new = old = 0
     for row, half in _halves(rows):
         algbw, whole = Interval.around(half.algbw, half.units[1]), rate(row, half)
-        new += bool(algbw.meet(whole))
+        new += bool(algbw.meet(whole)) and bool(algbw.scaled(own).meet(Interval.around(half.busbw, half.units[2])))
         old += bool(algbw.meet(whole.scaled(own))) and half.algbw == half.busbw
     return old > new
 

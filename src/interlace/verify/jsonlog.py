@@ -11,10 +11,11 @@ import re
 from typing import Any
 
 from interlace.verify import inference
+from interlace.verify.conclusion import conclude, total
 from interlace.verify.layout import SIZES
 from interlace.verify.number import printed
 from interlace.verify.run import Half, Row, Run
-from interlace.verify.table import KEPT, finished, total
+from interlace.verify.table import KEPT
 
 _KEPT_VARIABLES = ("NCCL_", "CUDA_", "UCX_", "FI_", "OMPI_")
 _SKIPPED = frozenset({"times_us", "per_process_max_times_us", "out_of_place_per_iter", "in_place_per_iter"})
@@ -155,11 +156,8 @@ def _run(root: dict[str, Any], rows: tuple[Row, ...], *, partial: int, closed: b
         environment=tuple(text for text in root.get("env") or () if isinstance(text, str)),
     )
     doubts = [] if closed else ["the JSON file was not finished, as after a crash"]
-    doubts += [f"{partial} rows are cut or incomplete and left out"] if partial else []
-    doubts += ["results were not checked (-c 0): the count of wrong elements says nothing"] * (checked is False)
-    doubts += ["one rank has no peer: its bandwidth is that of a copy"] * (run.ranks == 1)
     average = footer.get("bandwidth", footer.get("bandwidith"))
-    return finished(run, average=average if isinstance(average, str) else None, doubts=doubts)
+    return conclude(run, average=average if isinstance(average, str) else None, doubts=doubts)
 
 
 def _row(entry: Any) -> Row | None:

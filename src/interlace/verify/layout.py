@@ -51,6 +51,10 @@ class Columns:
         return 16 if self.per_iteration else 8
 
 
+UNIFORM = Columns(redop=True, root=True, deviation=False)
+"""Of all collectives since v2.13."""
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """A line of column names; without columns it is one that nccl-tests never printed."""
@@ -103,6 +107,8 @@ def names(tokens: list[str]) -> list[str] | None:
 
 def header(tokens: list[str]) -> Header | None:
     """The header in a line's tokens, which may have a prefix; None if the line is none."""
+    if not any("bw" in token for token in tokens):
+        return None
     words = [token.lower().replace("\\", "").lstrip("#") for token in tokens]
     words = [word for word in words if word]
     if not {"algbw", "busbw"} & set(words):

@@ -152,16 +152,16 @@ def recognise(text: str, *, line: int) -> Mark | None:
 
 
 def _title(text: str) -> Mark | None:
-    if match := _RANK.search(text):
+    if "Rank" in text and (match := _RANK.search(text)):
         rank, pid, host, device, product = match.groups()
         return Rank(int(rank), int(pid) if pid else None, host, int(device), product.strip())
-    if match := _TITLE.search(text):
+    if "Collective" in text and (match := _TITLE.search(text)):
         name = match[2].removesuffix("_perf")
         return Start(name) if match[1] == "starting" else Concluded(name)
-    if _CONFIG.search(text):
+    if "nThread" in text and _CONFIG.search(text):
         found = _VALIDATION.search(text)
         return Config(int(found[1]) if found else None)
-    if match := _VERSION.search(text):
+    if "ersion" in text and (match := _VERSION.search(text)):
         return Version(f"{match[1]} {match[2]}")
     return Omission() if _OMISSION.fullmatch(text) else None
 

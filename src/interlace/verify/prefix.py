@@ -46,6 +46,8 @@ def strip(line: str, *, hosts: bool) -> Stripped:
 
     ``hosts``: a word with a colon is taken for a host; without, it stays, since it may as well be a program's name.
     """
+    if line.startswith(("# ", "#\n", "      ")):  # a table's own lines
+        return Stripped(line)
     text, tag, rank, host, time = line, None, None, None, None
     for _ in range(8):
         bare = text.lstrip()

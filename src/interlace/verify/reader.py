@@ -15,13 +15,15 @@ from interlace.verify.blocks import Lines, Unpacker
 from interlace.verify.events import EACH, MOST, LogEvent
 from interlace.verify.facts import WORDS, Facts
 from interlace.verify.jsonlog import JsonLog
+from interlace.verify.plainrow import plain_row
 from interlace.verify.prefix import cleaned, strip
-from interlace.verify.run import Run
+from interlace.verify.run import Half, Run
 from interlace.verify.table import Table
 
 BLOCK = 1 << 18
 _SHAPES = 20_000
 _TABLES = 256
+_KNOWN = 1024
 _LONG = 4096
 """Characters of a line that are looked at."""
 _DIGITS = b"0123456789"
@@ -48,6 +50,8 @@ class Reader:
         self._unpacker = Unpacker()
         self._lines = Lines()
         self._number = 0
+        self._known: dict[bytes, tuple[marks.Mark, str | None]] = {}
+        """Marks of lines that come again and again: headers, titles, footers."""
         self._shapes: dict[bytes, int] = {}
         self._heads: set[bytes] = set()
         self._factual: set[bytes] = set()
@@ -135,6 +139,12 @@ class Reader:
                         self._say(line)
                     continue
             self._number = number
+            current = self._current
+            if current is not None and current.takes_plain_rows and self._json is None:
+                row = plain_row(line, number=number)
+                if row is not None:
+                    current.take_plain(row, unchecked=(_unchecked(row.oop), _unchecked(row.ip)))
+                    continue
             self._slow(line)
         self._number = number
 
@@ -161,6 +171,10 @@ class Reader:
 
     def _slow(self, line: bytes, *, cut: bool = False) -> None:
         """A line that may matter to a table."""
+        known = self._known.get(line)
+        if known is not None and self._json is None and not cut:
+            self._put(known[0], line, tag=known[1], cut=False)
+            return
         text = line[:_LONG].decode("utf-8", "replace")
         if self._json is not None and self._in_json(line):
             return
@@ -185,6 +199,8 @@ class Reader:
             if match is None and self._events is not None:
                 self._say(line)
             return
+        if match is None and not isinstance(mark, layout.Cells | marks.Values) and len(self._known) < _KNOWN:
+            self._known[line] = mark, stripped.tag
         self._put(mark, line, tag=stripped.tag, cut=cut and match is None)
 
     def _in_json(self, line: bytes) -> bool:
@@ -230,7 +246,8 @@ class Reader:
         table.take(mark, cut=cut)
         if isinstance(mark, marks.Trouble | marks.Note | marks.Command) and self._events is not None:
             self._say(line)
-        self._wait()
+        if self._waiting or table.pending is not None or table.unfinished_names is not None:
+            self._wait()
         if isinstance(mark, marks.Rank):
             self._hosts[mark.host] = None
             self._ranks.update(table.pids)
@@ -342,6 +359,10 @@ def _is_tabular(line: bytes) -> bool:
     if line.startswith(b'{"') and line.rstrip().endswith(b"}") and b'"results"' not in line:  # a structured log
         return False
     return any(fragment in line for fragment in marks.FRAGMENTS)
+
+
+def _unchecked(half: Half | None) -> bool:
+    return half is None or half.wrong is None
 
 
 def _opens_json(text: str) -> bool:

@@ -89,7 +89,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     cpu_time: bool = False
     """The time column holds CPU time (``-C 1``): size/time is then not algbw."""
     old_formula: bool = False
-    """An old or forked build whose algbw leaves out a rank's own part."""
+    """Algbw leaves out a rank's own part: an old or forked build (or hypercube, where the log does not name it)."""
     below_minimum: bool = False
     """``NCCL_TESTS_MIN_BW`` was set and not reached: the footer's average says nothing about the data."""
     left_out: int = 0

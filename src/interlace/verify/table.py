@@ -12,8 +12,9 @@ from typing import assert_never
 import msgspec
 
 from interlace.verify import arithmetic, inference, layout, marks
+from interlace.verify.conclusion import conclude, total
 from interlace.verify.facts import Facts
-from interlace.verify.number import Interval, printed
+from interlace.verify.number import printed
 from interlace.verify.run import Half, Row, Run
 
 KEPT = 20_000
@@ -44,6 +45,7 @@ class Table:
         self._ranks_cut = False
         self._rank_zero = 0
         self._header = False
+        self._plain = False
         self._partial = 0
         self._left_out = 0
         self._misfits = 0
@@ -55,6 +57,20 @@ class Table:
         self._low = False
         self._doubts: list[str] = []
         self._errors: list[str] = []
+
+    @property
+    def takes_plain_rows(self) -> bool:
+        """Whether a row in the layout of v2.13 and later, whole and without a prefix, belongs here."""
+        return self._plain and self._average is None and self.pending is None
+
+    def take_plain(self, row: Row, *, unchecked: tuple[bool, bool]) -> None:
+        """Take a row that was read elsewhere; ``unchecked``: which halves say N/A."""
+        if len(self.rows) >= KEPT:
+            self._left_out += 1
+            return
+        self.rows.append(row)
+        self._na[0] &= unchecked[0]
+        self._na[1] &= unchecked[1]
 
     @property
     def evident(self) -> bool:
@@ -154,6 +170,7 @@ class Table:
         self.unfinished_names = tokens if header.begun else None
         if header.columns is not None:
             self._header, self.foreign, self.columns = True, False, header.columns
+            self._plain = header.columns == layout.UNIFORM
         elif not header.begun:
             self._mangled()
 
@@ -164,7 +181,7 @@ class Table:
 
     def _mangled(self) -> None:
         self.foreign = not self.evident
-        self._header, self.columns = True, None
+        self._header, self.columns, self._plain = True, None, False
 
     def _row(self, mark: layout.Cells | marks.Values, *, cut: bool) -> None:
         if self.foreign:
@@ -246,7 +263,9 @@ class Table:
         ranks, ranks_from = self._counted()
         unchecked = (self._na[0] and bool(rows), self._na[1] and bool(rows))
         has_redop = self.columns.redop and self.columns.root if self.columns else any(row.redop for row in rows)
-        found = inference.infer(rows, ranks=ranks, unchecked=unchecked, has_redop=has_redop, rccl=rccl)
+        found = inference.Inference()
+        if ranks is None or self._name not in inference.UNVARYING:
+            found = inference.infer(rows, ranks=ranks, unchecked=unchecked, has_redop=has_redop, rccl=rccl)
         if ranks is None:
             ranks, ranks_from = found.ranks, found.ranks_from
         if ranks is None and facts.ranks:
@@ -279,7 +298,7 @@ class Table:
             device=next(iter(self.ranks.values()), None),
             errors=tuple(self._errors),
         )
-        return finished(run, average=self._average, cut=self._cut_average, doubts=self._warnings(run))
+        return conclude(run, average=self._average, cut=self._cut_average, doubts=self._warnings(run))
 
     def _counted(self) -> tuple[int | None, str | None]:
         numbers = {rank for rank, _ in self.ranks}
@@ -311,44 +330,9 @@ class Table:
             told.append(f"a command line names {self._command}, the table is of {run.collective}")
         if self._ranks_cut:
             told.append("the list of ranks is cut")
-        if self._partial:
-            told.append(f"{self._partial} rows are cut and left out" if self._partial > 1 else "1 row is cut, left out")
-        if self._left_out:
-            told.append(f"only the first {KEPT} rows are kept, {self._left_out} more are left out")
         if self._misfits:
             told.append(f"{self._misfits} lines look like rows and do not fit the columns; they are left out")
-        if run.checked is False:
-            told.append("results were not checked (-c 0): the count of wrong elements says nothing")
-        if run.ranks == 1:
-            told.append("one rank has no peer: its bandwidth is that of a copy")
-        if self._low:
-            told.append("the average is marked FAILED because of NCCL_TESTS_MIN_BW; that says nothing about the data")
-        if run.old_formula:
-            told.append("algbw leaves out a rank's own part, as in builds before June 2020 and some forks")
         return told
-
-
-def finished(run: Run, *, average: str | None, cut: bool = False, doubts: list[str]) -> Run:
-    """``run`` with its averages and with all that is doubtful about it."""
-    divided = inference.parts(run.rows)
-    counted = arithmetic.counted_ranks(run, divided)
-    way = inference.formula(run.collective, counted, parts=divided, old=run.old_formula)
-    mean = arithmetic.mean(run.rows, way, cpu_time=run.cpu_time)
-    number = printed(average) if average is not None else None
-    footer = None if number is None else number[0]
-    if cut and footer is not None and mean is not None:
-        near = Interval.around(footer, arithmetic.average_place(footer))
-        if abs(mean - footer) > abs(mean) * 1e-4 and mean not in near:
-            footer = None
-            doubts.append("the log ends inside the footer's average, which is left out")
-    run = msgspec.structs.replace(run, avg_busbw_mean=mean, avg_busbw_printed=footer)
-    return msgspec.structs.replace(run, warnings=(*doubts, *arithmetic.contradictions(run)))
-
-
-def total(rows: tuple[Row, ...]) -> int | None:
-    """Wrong elements of all halves; None if none were counted."""
-    counted = [half.wrong for row in rows for _, half in row.halves() if half.wrong is not None]
-    return sum(counted) if counted else None
 
 
 def _without_counts(row: Row) -> Row:

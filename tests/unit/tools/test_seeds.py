@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.seeds import compare, pod_spec, restore, values
+from tools.seeds import compare, missing, pod_spec, restore, values
 
 SHAPE = "kind: A\nspec:\n  size: 2\n"
 
@@ -65,3 +65,15 @@ def test_a_row_that_the_page_does_not_have_is_named(tmp_path: Path) -> None:
     (tmp_path / "gpudirect-tcpxo.tsv").write_text("\n".join(rows[:-1]))
     with pytest.raises(ValueError, match="has 8 rows, and the page 9 values"):
         compare(PAGE, tmp_path)
+
+
+def test_a_measurement_that_a_page_holds_lacks_nothing() -> None:
+    page = "text\n  1048576   16384  float\n  2097152 32768 float\n# Avg bus bandwidth    : 22.449\n"
+    assert missing("# note\n1048576\t16384\tfloat\n2097152\t32768\tfloat\naverage\t22.449\n", page) is None
+
+
+def test_the_first_line_that_a_page_has_otherwise_is_named() -> None:
+    page = "1048576 16384 float\n2097152 32769 float\n# Avg bus bandwidth : 22.4\n"
+    assert missing("1048576\t16384\tfloat\n2097152\t32768\tfloat\n", page) == "2097152 32768 float"
+    assert missing("2097152\t32769\tfloat\n1048576\t16384\tfloat\n", page) == "1048576 16384 float"
+    assert missing("average\t22.5\n", page) == "average 22.5"
