@@ -21,7 +21,8 @@ TAG = re.compile(r"<(?:a|img)\b[^>]*?\b(?:href|src)=[\"']([^\"']+)[\"']", re.IGN
 HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$", re.MULTILINE)
 HTML_ANCHOR = re.compile(r"<[^>]*\b(?:id|name)=[\"']([^\"']+)[\"']")
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-HOME = re.compile(r"(?<![\w.-])/(?:home|root|Users)/[\w.-]+")
+HOME = re.compile(r"(?<![\w.-])/(?:home(?!/kubernetes/bin\b)|root|Users)/[\w.-]+")
+"""``/home/kubernetes/bin`` is a folder of every GKE node."""
 
 
 def slug(heading: str) -> str:

@@ -95,6 +95,8 @@ def section(command: click.Command, context: click.Context) -> str:
     parts = [f"\n### {path}\n", f"\n```text\n{path} {usage}\n```\n", f"\n{_prose(text)}\n"]
     if isinstance(command, click.Group):
         names = command.list_commands(context)
+        if command.invoke_without_command:
+            parts.append(_table("option", options(command, context)))
         parts.append(f"\nVerbs: {', '.join(f'[{name}](#{path}-{name})'.replace(' ', '-') for name in names)}.\n")
         parts.append(_table("option of all verbs", shared(command, context)))
     else:
@@ -119,7 +121,7 @@ def shared(command: click.Command, context: click.Context) -> list[str]:
     if not isinstance(command, click.Group) or command is group:
         return []
     verbs = [options(below, at) for below, at in commands(command, context) if below is not command]
-    return [row for row in verbs[0] if all(row in rows for rows in verbs[1:])]
+    return [row for row in verbs[0] if all(row in rows for rows in verbs[1:])] if len(verbs) > 1 else []
 
 
 def _table(title: str, rows: list[str]) -> str:
