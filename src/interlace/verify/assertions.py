@@ -16,6 +16,8 @@ from interlace.verify.events import LogEvent
 from interlace.verify.run import Run
 from interlace.verify.transport import SOCKET, Transport
 
+SELF_FAILING: Final = "hypercube"
+"""The test whose own check fails on good hardware."""
 _CRASHING: Final = ((2, 27, 0), (2, 30, 4))
 _CRASHING_RANKS: Final = 44
 _CHANNELS_COMPLETE: Final = 64
@@ -93,7 +95,7 @@ def asserted(scene: Scene, events: Sequence[LogEvent]) -> tuple[Assertion, ...]:
 def _wrong_data(scene: Scene) -> Assertion | None:
     for run in scene.runs:
         wrong, failed = run.wrong_total or 0, run.out_of_bounds or 0
-        if wrong or failed:
+        if (wrong or failed) and run.collective != SELF_FAILING:
             what = f"{wrong} wrong elements" if wrong else f"{failed} failed checks"
             return Assertion(id="wrong-data", detail=f"{what} in {run.collective or 'a run'} ({run.source})")
     return None

@@ -15,6 +15,7 @@ from interlace.fabric import bands
 from interlace.fabric.bands import Band, Scope
 from interlace.fabric.family import Family
 from interlace.verify.arithmetic import contradictions
+from interlace.verify.assertions import SELF_FAILING
 from interlace.verify.baseline import stand
 from interlace.verify.comparison import ASSUMED_NOISE
 from interlace.verify.curve import LARGE, Curve, curve, main_curve, reaches, size_name, time_name
@@ -84,6 +85,8 @@ def assess(run: Run, *, place: Place, baseline: Sequence[Run] | None = None) -> 
         return draft.wrong()
     wrong_numbers = contradictions(run)
     draft.say("numbers", *(each for each in run.warnings if each not in wrong_numbers))
+    if run.below_minimum:
+        draft.say("bandwidth", "the program itself says that the average is below NCCL_TESTS_MIN_BW")
     if wrong_numbers:
         draft.say("numbers", *wrong_numbers)
         return draft.done(
@@ -157,7 +160,7 @@ class _Draft:
         wrong = self.run.wrong_total or self.run.out_of_bounds
         what = "wrong elements" if self.run.wrong_total else "failed checks"
         self.say("data", f"{wrong} {what} in {run_name(self.run)}")
-        if self.run.collective == "hypercube":
+        if self.run.collective == SELF_FAILING:
             return self.done("cannot tell", "hypercube fails its own check on good hardware", "Measure all_gather.")
         return self.done("fail", f"data arrived wrong: {wrong} {what}", "Do not use these nodes until it is explained.")
 

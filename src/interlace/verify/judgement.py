@@ -76,6 +76,10 @@ def judge(
     assessments = tuple(_assess(run, scene, given=nodes, baseline=baseline) for run in runs)
     causes, noted = _matter(diagnosis, assessments)
     verdict, cause, remedy = _decide(causes, diagnosis.slow, assessments)
+    if verdict == "pass":  # what could have slowed it did not
+        noted = (*diagnosis.slow, *noted)
+    else:
+        causes = (*causes, *diagnosis.slow)
     noise = assumed_noise(family)
     disagreements = _disagreements(assessments, noise=noise)
     if disagreements and verdict in ("fail", "degraded") and any(each.verdict == "pass" for each in assessments):
@@ -89,12 +93,12 @@ def judge(
         nodes=found_nodes,
         transport=transport.ran(found_nodes) or next((run.transport for run in runs if run.transport), None),
         evidence=(
-            *(evidence for each in (*causes, *diagnosis.slow) for evidence in _shown(each)),
+            *(evidence for each in causes for evidence in _shown(each)),
             *(evidence for each in assessments for evidence in each.evidence),
             *_said(scene, assumed=assumed, given=nodes),
             *([Evidence(kind="shape", text=f"{grown.text}: {grown.cause}")] if grown is not None else ()),
         ),
-        causes=(*causes, *diagnosis.slow),
+        causes=causes,
         noted=noted,
         not_tested=untested(scene, assessments),
         disagreements=disagreements,

@@ -150,8 +150,9 @@ def test_wrong_data_fail_whatever_the_bandwidth() -> None:
 
 
 def test_hypercube_fails_its_own_check_on_good_hardware() -> None:
-    runs = judged(table(HEALTHY, collective="hypercube", wrong=2))
-    assert runs.assessments[0].verdict == "cannot tell"
+    judgement = judged(table(HEALTHY, collective="hypercube", wrong=2))
+    assert judgement.verdict == "cannot tell"
+    assert judgement.causes == ()
 
 
 def test_numbers_that_contradict_each_other_are_no_measurement() -> None:
@@ -249,3 +250,13 @@ def test_what_the_reader_doubts_is_evidence() -> None:
     doubts = [text for each in judgement.assessments for text in each.run.warnings]
     assert "the list of ranks is cut" in doubts
     assert "the list of ranks is cut" in texts(judgement, "numbers")
+
+
+def test_what_could_slow_a_run_and_did_not_is_only_noted() -> None:
+    retries = [line(0, 8, "NCCL INFO Call to connect returned Connection timed out, retrying")] * 3
+    good = judged(with_lines(table(HEALTHY), [*said(), *retries]))
+    assert (good.verdict, good.causes) == ("pass", ())
+    assert [each.signature.id for each in good.noted] == ["connect-retries"]
+    slow = judged(with_lines(table(times(rate=150, floor_us=130)), [*said(), *retries]))
+    assert slow.verdict == "degraded"
+    assert "a rank tries to reach an address that is not routed" in slow.cause
