@@ -7,7 +7,6 @@ that ended. Each container has a control group of its own, and every process may
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,21 +23,22 @@ own=$(cat "${PROC:-/proc}/self/cgroup")
 "$@" &
 daemon=$!
 trap 'kill -TERM $daemon 2>/dev/null' TERM INT
-until others; do kill -0 $daemon 2>/dev/null || { wait $daemon; exit; }; sleep ${PAUSE:-1}; done
+looks=0
+until others || [ $looks -ge ${LOOKS:-18000} ]; do
+  kill -0 $daemon 2>/dev/null || { wait $daemon; exit; }
+  looks=$((looks + 1))
+  sleep ${PAUSE:-0.1}
+done
 while others; do kill -0 $daemon 2>/dev/null || { wait $daemon; exit; }; sleep ${PAUSE:-1}; done
 kill -TERM $daemon 2>/dev/null
 wait $daemon || true
 exit 0
 """
-"""Starts its arguments and ends them once other containers have had processes and have none any more. Process 1 is
-the Pod's own. The daemon's own end is the container's end."""
+"""Starts its arguments and ends them once other containers have had processes and have none any more, or have shown
+none for half an hour: work that ended within a tenth of a second may never be seen. Process 1 is the Pod's own. The
+daemon's own end is the container's end."""
 
 
 def command(daemon: Sequence[str]) -> list[str]:
     """The command of a daemon that ends with the Pod's work."""
     return ["/bin/sh", "-c", SCRIPT, "interlace", *daemon]
-
-
-def shown(daemon: Sequence[str]) -> str:
-    """The command as a shell would read it."""
-    return shlex.join(daemon)

@@ -69,7 +69,7 @@ def _place(
         where, path = "initContainers", "spec.initContainers[0]"
         reason = "the daemon starts before the GPU containers and ends after them"
     else:
-        where, path = "containers", f"spec.containers[{len(draft.spec.get('containers') or [])}]"
+        where, path = "containers", "spec.containers[0]"
         reason = "the daemon runs beside the GPU containers; this cluster has no native sidecars"
         policy = draft.spec.get("restartPolicy", "Always")
         if policy == "OnFailure":
@@ -89,7 +89,7 @@ def _place(
             if args:
                 fields["args"] = args
     existing = draft.spec.get(where) or []
-    draft.spec[where] = [fields, *existing] if where == "initContainers" else [*existing, fields]
+    draft.spec[where] = [fields, *existing]  # kubelet starts containers in their order
     draft.added(path, f"{contract.name}, {software.daemon}", reason)
     return Container(path=path, name=contract.name, init=where == "initContainers", fields=fields)
 

@@ -141,7 +141,7 @@ def test_shared_memory_of_the_users_own_stays() -> None:
 
 def test_an_older_cluster_gets_a_daemon_that_ends_with_the_work() -> None:
     done = inject(pod(), family=MEGA, version=minor_version("1.28")).pod["spec"]
-    daemon = done["containers"][1]
+    daemon = done["containers"][0]
     assert daemon["name"] == "tcpxo-daemon"
     assert done["shareProcessNamespace"] is True
     assert daemon["command"][:2] == ["/bin/sh", "-c"]
