@@ -78,9 +78,15 @@ def page(family: Family) -> Iterator[str]:
     if family.versions:
         yield "\n### Least GKE version of " + family.id + "\n\n"
         yield rows(
-            ("minor", "version", "source", "note"),
+            ("minor", "version", "recommended", "source", "note"),
             (
-                (row.minor, f"`{row.version}`" if row.version else "any patch", _source(family, row.source), row.why)
+                (
+                    row.minor,
+                    f"`{row.version}`" if row.version else "any patch",
+                    f"`{row.recommended}`" if row.recommended else "",
+                    _source(family, row.source),
+                    row.why,
+                )
                 for row in family.versions
             ),
         )

@@ -94,13 +94,14 @@ def document(family: Family, facts: tuple[Fact, ...]) -> dict[str, Any]:
 
 def versions_table(families: Iterable[Family]) -> Table:
     """Least GKE versions."""
-    shown = columns("FAMILY", "MINOR", "LEAST VERSION", "SOURCE", "NOTE")
+    shown = columns("FAMILY", "MINOR", "LEAST VERSION", "RECOMMENDED", "SOURCE", "NOTE")
     for family in families:
         if not family.versions:
-            shown.add_row(family.id, "-", "not offered on GKE", "-", "")
+            shown.add_row(family.id, "-", "not offered on GKE", "-", "-", "")
         for row in family.versions:
             at = family.sources[row.source]
-            shown.add_row(family.id, row.minor, row.version or "any patch", f"{row.source}, {at.date}", row.why)
+            least, better = row.version or "any patch", row.recommended or "-"
+            shown.add_row(family.id, row.minor, least, better, f"{row.source}, {at.date}", row.why)
     return shown
 
 

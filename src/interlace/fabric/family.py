@@ -92,11 +92,12 @@ class Network(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class MinimumVersion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The least GKE version of one minor; ``version`` empty: any patch."""
+    """The least GKE version of one minor; ``version`` empty: any patch. ``recommended``: one that was tested."""
 
     source: str
     minor: str
     version: str = ""
+    recommended: str = ""
     why: str = ""
 
 

@@ -30,7 +30,9 @@ def judge(family: Family, version: GkeVersion) -> Verdict:
     if row is not None:
         if not row.version or version >= gke_version(row.version):
             least = row.version or f"any patch of {row.minor}"
-            return Verdict(ok=True, known=True, why=f"{version} is enough for {family.id} ({least})")
+            better = bool(row.recommended) and version < gke_version(row.recommended)
+            advice = f"; {row.recommended} or newer is recommended" if better else ""
+            return Verdict(ok=True, known=True, why=f"{version} is enough for {family.id} ({least}){advice}")
         return Verdict(
             ok=False,
             known=True,

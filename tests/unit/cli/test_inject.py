@@ -129,7 +129,7 @@ def test_networks_of_the_cluster_are_joined_by_their_names() -> None:
         (["--tuple", "tcpx-3.1.9"], "--tuple: tcpx-3.1.9: family a3-mega has no software tuple"),
         (["--profile", "fast"], "has no profile 'fast'"),
         (["--cluster-version", "soon"], "'soon' is not"),
-        (["--cluster-version", "1.29.1-gke.1"], "1.29.6-gke.1254000"),
+        (["--cluster-version", "1.29.1-gke.1"], "1.29.4-gke.1542000"),
         (["--network-map", "vpc1"], "'vpc1' is no pair"),
         (["--network-map", "vpc1="], "is no pair"),
         (["--network-map", "a=b"], "'a' is no network"),

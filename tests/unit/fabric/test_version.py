@@ -73,7 +73,9 @@ def test_a_driver_branch_is_the_start_of_its_branch() -> None:
         ("a3-high", "1.33.0-gke.1", True, True, "any patch of 1.33"),
         ("a3-high", "1.26.9-gke.1", False, True, "its first minor is 1.27"),
         ("a3-high", "1.99.0-gke.1", True, False, "newer than the table of a3-high, which ends at 1.35"),
-        ("a3-mega", "1.30.4-gke.1129000", False, True, "needs 1.30.4-gke.1348000"),
+        ("a3-mega", "1.30.4-gke.1128999", False, True, "needs 1.30.4-gke.1129000"),
+        ("a3-mega", "1.30.4-gke.1129000", True, True, "; 1.30.4-gke.1348000 or newer is recommended"),
+        ("a3-mega", "1.30.4-gke.1348000", True, True, "is enough for a3-mega (1.30.4-gke.1129000)"),
         ("a3-mega", "2.0.0-gke.1", True, False, "newer than the table"),
         ("a4x", "1.31.9-gke.1", False, True, "its first minor is 1.32"),
         ("gb200-nvl72", "1.34.5-gke.1153000", False, True, "not offered on GKE"),
@@ -101,6 +103,8 @@ def test_every_listed_minimum_is_enough_and_one_less_is_not() -> None:
                 least = gke_version(row.version)
                 assert judge(family, least).ok
                 assert not judge(family, least._replace(gke=least.gke - 1)).ok
+            if row.recommended:
+                assert gke_version(row.recommended) > gke_version(row.version)
 
 
 def test_a_minor_reads_as_people_write_it() -> None:
