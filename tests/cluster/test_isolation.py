@@ -1,0 +1,147 @@
+"""Domains that are kept apart by channels: several on one node, one IMEX domain under them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from interlace.api.computedomain import (
+    CHANNEL_CLASS,
+    DOMAIN_LABEL,
+    DRIVER,
+    SHARED,
+    ComputeDomain,
+    ComputeDomainClique,
+)
+from interlace.api.core import Pod
+from interlace.api.resource import ResourceClaim
+from interlace.kube.errors import Invalid
+from interlace.kube.untyped import untyped
+from interlace.sim.cluster import NAMESPACE, Cluster
+from tests.cluster.conftest import run
+from tests.cluster.workloads import WITHIN, container, deployment, domain, events, nodes_ready, pod_spec, pods
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(server: str) -> AsyncIterator[Cluster]:
+    async with run(server, nodes=2) as running:
+        yield running
+
+
+async def _form(cluster: Cluster, name: str, *, namespace: str, replicas: int, isolation: str = "Channel") -> list[Pod]:
+    await cluster.apply(domain(name, namespace=namespace, isolation=isolation))
+    await cluster.apply(deployment(name, namespace=namespace, replicas=replicas, template=f"{name}-channel", gpus=1))
+
+    def missing() -> str:
+        found = pods(cluster, name, namespace=namespace)
+        ready = nodes_ready(cluster, name, namespace=namespace)
+        whole = len(found) == replicas and all(pod.ready and pod.spec.node_name in ready for pod in found)
+        return "" if whole else f"{[(pod.spec.node_name, pod.ready) for pod in found]}, nodes {ready}"
+
+    await cluster.signal.until(f"{name} Ready", lambda: not missing(), within=WITHIN, instead=missing)
+    return pods(cluster, name, namespace=namespace)
+
+
+async def _maps(cluster: Cluster) -> list[ComputeDomainClique]:
+    return (await cluster.client.list(ComputeDomainClique, namespace=NAMESPACE)).items
+
+
+def _channel(cluster: Cluster, pod: Pod) -> str:
+    (device,) = container(cluster, pod).devices
+    return device
+
+
+def _claims(cluster: Cluster, name: str, *, namespace: str) -> dict[str, ResourceClaim]:
+    found = cluster.domains.get(name, namespace)
+    assert found is not None
+    return {
+        claim.metadata.uid: claim
+        for claim in cluster.claims.items()
+        if claim.metadata.labels.get(DOMAIN_LABEL) == found.metadata.uid
+    }
+
+
+async def test_two_domains_on_one_node_have_a_channel_each_and_one_ends_without_the_other(
+    cluster: Cluster, namespace: str
+) -> None:
+    first = await _form(cluster, "left", namespace=namespace, replicas=2)
+    second = await _form(cluster, "right", namespace=namespace, replicas=2)
+    assert {pod.spec.node_name for pod in first} == {*cluster.gpu_nodes}
+    (left,) = {_channel(cluster, pod) for pod in first}
+    (right,) = {_channel(cluster, pod) for pod in second}
+    assert (left, right) == ("/dev/nvidia-caps-imex-channels/channel1", "/dev/nvidia-caps-imex-channels/channel2")
+    (shared,) = await _maps(cluster)
+    assert shared.metadata.name.startswith(f"{SHARED}.")
+    assert sorted(row.node_name for row in shared.daemons) == cluster.gpu_nodes
+    assert [(entry.name, entry.channel) for entry in shared.channels] == [("left", 1), ("right", 2)]
+
+    states, claims = cluster.domains.get("right", namespace), _claims(cluster, "right", namespace=namespace)
+    records = {pod.metadata.uid: container(cluster, pod) for pod in second}
+    await cluster.client.delete(ComputeDomain, "left", namespace=namespace)
+    await cluster.apply(deployment("left", namespace=namespace, replicas=0, template="left-channel"))
+
+    async def alone() -> bool:
+        (found,) = await _maps(cluster)
+        return [entry.name for entry in found.channels] == ["right"]
+
+    await eventually(alone, within=WITHIN, every=0.1, what="a map of the other domain alone")
+    # the end of the last Unprepare of the other domain is seen by all agents
+    third = await _form(cluster, "third", namespace=namespace, replicas=1)
+    assert _channel(cluster, third[0]) == "/dev/nvidia-caps-imex-channels/channel3"
+    assert {pod.metadata.uid: container(cluster, pod) for pod in pods(cluster, "right", namespace=namespace)} == records
+    assert cluster.domains.get("right", namespace) == states
+    assert _claims(cluster, "right", namespace=namespace) == claims
+    for pod in second:
+        told = await events(cluster, namespace, about=pod.metadata.name)
+        assert [event for event in told if event.reason in {"ImexRestarted", "NodeOfOtherDomain"}] == []
+
+
+async def test_a_node_of_one_kind_is_never_given_to_the_other(cluster: Cluster, namespace: str) -> None:
+    (alone,) = await _form(cluster, "alone", namespace=namespace, replicas=1, isolation="Domain")
+    among = await _form(cluster, "among", namespace=namespace, replicas=3)
+    assert alone.spec.node_name not in {pod.spec.node_name for pod in among}
+    assert _channel(cluster, alone) == "/dev/nvidia-caps-imex-channels/channel0"
+    more = await _form(cluster, "alone", namespace=namespace, replicas=3, isolation="Domain")
+    assert {pod.spec.node_name for pod in more} == {alone.spec.node_name}
+
+
+async def test_all_channels_are_refused_by_the_server_and_by_prepare(cluster: Cluster, namespace: str) -> None:
+    with pytest.raises(Invalid, match="channels of other domains"):
+        await cluster.apply(domain("greedy", namespace=namespace, isolation="Channel", allocationMode="All"))
+    await cluster.apply(domain("modest", namespace=namespace, isolation="Channel"))
+    made = await cluster.client.get(ComputeDomain, "modest", namespace=namespace)
+    parameters = {
+        "allocationMode": "All",
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "domainID": made.metadata.uid,
+        "kind": "ComputeDomainChannelConfig",
+    }
+    request = {"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}
+    config = {"requests": ["channel"], "opaque": {"driver": DRIVER, "parameters": parameters}}
+    await cluster.apply(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "sly", "namespace": namespace, "labels": {DOMAIN_LABEL: made.metadata.uid}},
+            "spec": {"devices": {"requests": [request], "config": [config]}},
+        }
+    )
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "sly", "namespace": namespace},
+        "spec": pod_spec(claim="sly"),
+    }
+    await cluster.client.create(untyped(Pod.resource), pod, namespace=namespace)
+
+    async def told() -> str:
+        found = [event.message for event in await events(cluster, namespace, about="sly")]
+        return next((message for message in found if "isolation Channel" in message), "")
+
+    message = await eventually(told, within=WITHIN, every=0.2, what="an event that says why")
+    assert "use Single" in message
