@@ -13,6 +13,7 @@ from typing import Any, Final
 from interlace.api.computedomain import API_VERSION as DOMAIN_API
 from interlace.fabric.environment import Interfaces
 from interlace.fabric.family import Family, SoftwareTuple
+from interlace.manifests.installer import LIBRARY
 
 NAME: Final = "interlace-canary"
 CHANNEL: Final = "interlace-canary-channel"
@@ -96,9 +97,8 @@ def _script(family: Family, interfaces: Interfaces) -> str:
         lines.append(
             _line(f"{count} RDMA devices", f'[ "$(ls -d /dev/infiniband/uverbs* 2> /dev/null | wc -l)" -ge {count} ]')
         )
-    lines += [
-        _line(f"library {folder}/libnccl.so.2", f"[ -e {folder}/libnccl.so.2 ]") for folder in family.pod.library_path
-    ]
+    if family.pod.lib:
+        lines.append(_line(f"plugin {family.pod.lib}/{LIBRARY}", f"[ -e {family.pod.lib}/{LIBRARY} ]"))
     if any(mount.path == "/dev/aperture_devices" for mount in family.pod.mounts):
         lines.append(_line("apertures of the NICs", '[ -n "$(ls /dev/aperture_devices)" ]'))
     if family.node.mnnvl:

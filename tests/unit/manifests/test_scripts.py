@@ -294,9 +294,9 @@ def furnish(host: Host, id_: str) -> None:
         (root / "dev/infiniband").mkdir(parents=True, exist_ok=True)
         (root / f"dev/infiniband/uverbs{index}").touch()
     (root / "dev/aperture_devices/0000:00:00.0").mkdir(parents=True)
-    for folder in family.pod.library_path:
-        (root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
-        (root / folder.lstrip("/") / "libnccl.so.2").touch()
+    folder = root / (family.pod.lib or "lib").lstrip("/")
+    folder.mkdir(parents=True)
+    (folder / "libnccl-net.so").touch()
 
 
 @pytest.mark.parametrize("id_", IDS)
@@ -322,6 +322,7 @@ def test_a_canary_on_a_bare_node_names_each_thing_that_is_missing(host: Host, id
         ("a3-mega", "dev/dmabuf_import_helper", "missing: device /dev/dmabuf_import_helper"),
         ("a3-high", "dev/nvidia7", "missing: device /dev/nvidia7"),
         ("a4", "dev/infiniband/uverbs3", "missing: 8 RDMA devices"),
+        ("a3-ultra", "usr/local/gib/lib64/libnccl-net.so", "missing: plugin /usr/local/gib/lib64/libnccl-net.so"),
         ("a4x", "dev/nvidia-caps-imex-channels/channel0", "missing: IMEX channel"),
     ],
 )
@@ -331,5 +332,5 @@ def test_one_thing_that_is_missing_fails_the_canary(host: Host, id_: str, gone: 
     ended = host.run(looks(id_))
     assert ended.returncode == 1
     assert [line for line in ended.stdout.splitlines() if line.startswith("missing")] == [
-        says.replace("/dev/", f"{host.root}/dev/") if "/dev/" in says else says
+        re.sub(r" /(dev|usr)/", rf" {host.root}/\1/", says)
     ]
