@@ -29,6 +29,10 @@ DRIVER_ROOT = "/run/nvidia/driver"
 SEEN = Path("/driver-root")
 """In our containers."""
 PROC_DEVICES = "proc-devices"
+FAULTS = f"{DRIVER_ROOT}/imex-faults.json"
+"""On the node: faults of the simulated ``nvidia-imex``."""
+CHANNELS = "/dev/nvidia-caps-imex-channels"
+"""In containers."""
 RESOURCE = "nvidia.com/gpu"
 _PLUGINS = "/var/lib/kubelet/device-plugins"
 _LIMIT = 20.0

@@ -3,57 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from interlace.api.computedomain import ComputeDomain
 from interlace.sim.snapshot import list_objects
+from tests.node import gpus, jobs
 from tests.node.machine import allowed_devices, container_pid, snapshot
-from tests.node.world import DEPLOYMENT, POD, WITHIN, WORKLOAD_IMAGE, World
+from tests.node.world import DEPLOYMENT, POD, WITHIN, World
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
-
-EXAMPLE = Path(__file__).parents[2] / "examples/gb200-nvl72"
-FOLDER = "/dev/nvidia-caps-imex-channels"
-
-
-def example(name: str, namespace: str) -> dict[str, Any]:
-    """A manifest of the example, in ``namespace``."""
-    manifest: dict[str, Any] = yaml.safe_load((EXAMPLE / f"{name}.yaml").read_text())
-    manifest["metadata"]["namespace"] = namespace
-    return manifest
-
-
-def workload(namespace: str) -> dict[str, Any]:
-    """The example's Deployment with as many Pods as there are nodes; only the image is replaced."""
-    manifest = example("deployment", namespace)
-    manifest["spec"]["replicas"] = 2
-    (container,) = manifest["spec"]["template"]["spec"]["containers"]
-    container["image"] = WORKLOAD_IMAGE
-    return manifest
-
-
-def plain_pod(namespace: str, node: str) -> dict[str, Any]:
-    """The same container without claim and GPUs, on ``node``."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"plain-{node}", "namespace": namespace, "labels": {"job": "plain"}},
-        "spec": {
-            "nodeName": node,
-            "containers": [{"name": "ctr", "image": WORKLOAD_IMAGE, "command": ["mnnvl-workload"]}],
-        },
-    }
 
 
 async def plain_devices(world: World, namespace: str) -> set[str]:
     """What a plain container may use; there is one on each node for a moment."""
     for node in world.nodes:
-        await world.apply(plain_pod(namespace, node))
+        await world.apply(jobs.plain_pod(namespace, node))
     pods = await world.until_ready(namespace, labels="job=plain", count=len(world.nodes))
     allowed = allowed_devices(container_pid(pods[0]))
     for pod in pods:
@@ -80,15 +46,15 @@ async def test_both_pods_of_the_example_get_their_channel_and_nothing_of_it_stay
     # A plain container first: what kubelet makes for good when it starts the first of a kind is not ours.
     without = await plain_devices(two_nodes, namespace)
     before = await everything(two_nodes)
-    await two_nodes.apply(example("computedomain", namespace))
-    await two_nodes.apply(workload(namespace))
-    pods = await two_nodes.until_ready(namespace, labels="job=ex1", count=2)
+    await two_nodes.apply(jobs.domain(namespace))
+    await two_nodes.apply(jobs.workload(namespace, replicas=2))
+    pods = await two_nodes.until_ready(namespace, labels=jobs.JOB, count=2)
     assert {pod["spec"]["nodeName"] for pod in pods} == set(two_nodes.nodes)
 
     for pod in pods:
-        assert await two_nodes.execute(pod, "helper", "list", FOLDER) == f"c channel0 {two_nodes.major}:0 666\n"
+        assert await two_nodes.execute(pod, "helper", "list", gpus.CHANNELS) == f"c channel0 {two_nodes.major}:0 666\n"
         # The cgroup lets it through, and no driver is behind it.
-        assert await two_nodes.execute(pod, "helper", "open", f"{FOLDER}/channel0") == "ENXIO\n"
+        assert await two_nodes.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
         await two_nodes.execute(pod, "helper", "mknod", "/tmp/channel1", str(two_nodes.major), "1")
         assert await two_nodes.execute(pod, "helper", "open", "/tmp/channel1") == "EPERM\n"
 
@@ -97,14 +63,14 @@ async def test_both_pods_of_the_example_get_their_channel_and_nothing_of_it_stay
     assert without - with_claim == set()
 
     async def formed() -> bool:
-        domain = await two_nodes.client.get(ComputeDomain, "compute-domain-0", namespace=namespace)
+        domain = await two_nodes.client.get(ComputeDomain, jobs.DOMAIN_NAME, namespace=namespace)
         assert domain.status is not None
         return domain.status.status == "Ready" and len(domain.status.nodes) == 2
 
     await eventually(formed, within=WITHIN, what="the domain's status")
 
-    await two_nodes.client.delete(DEPLOYMENT, "example-mnnvl-workload", namespace=namespace, propagation="Background")
-    await two_nodes.client.delete(ComputeDomain, "compute-domain-0", namespace=namespace)
+    await two_nodes.client.delete(DEPLOYMENT, jobs.DEPLOYMENT_NAME, namespace=namespace, propagation="Background")
+    await two_nodes.client.delete(ComputeDomain, jobs.DOMAIN_NAME, namespace=namespace)
 
     async def as_before() -> bool:
         machines, objects = await everything(two_nodes)

@@ -73,7 +73,9 @@ class World:
         node = self.nodes[pod["spec"]["nodeName"]]
         return await node.ctr("tasks", "exec", "--exec-id", f"test-{next(_numbers)}", identity, *command)
 
-    async def until_ready(self, namespace: str, *, labels: str, count: int) -> list[dict[str, Any]]:
+    async def until_ready(
+        self, namespace: str, *, labels: str, count: int, within: float = WITHIN
+    ) -> list[dict[str, Any]]:
         """The Pods, once exactly ``count`` are there and all are Ready."""
 
         found: list[dict[str, Any]] = []
@@ -84,7 +86,7 @@ class World:
             assert list(states.values()) == ["Ready"] * count, await self._explain(namespace, states)
             return True
 
-        await eventually(look, within=WITHIN, every=0.1, what=f"{count} ready Pods {labels}")
+        await eventually(look, within=within, every=0.1, what=f"{count} ready Pods {labels}")
         return found
 
     async def _explain(self, namespace: str, states: dict[str, str]) -> str:

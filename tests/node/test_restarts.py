@@ -1,0 +1,127 @@
+"""What dies and comes back around a running job: kubelet, the agent, a Pod deleted by force."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from interlace.api.computedomain import ComputeDomain
+from tests.node import gpus, jobs
+from tests.node.machine import container_pid
+from tests.node.world import DEPLOYMENT, NAMESPACE, POD, SLICE, WITHIN, World, until_installed
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+AGENT = "app.kubernetes.io/component=agent"
+AGAIN = 150.0
+"""Seconds: kubelet itself asks again only 60 to 90 s after a Prepare that failed."""
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def job(node: World, namespace: str) -> AsyncIterator[dict[str, Any]]:
+    """The only Pod of the example job, which runs; the job is deleted afterwards."""
+    await node.apply(jobs.domain(namespace))
+    await node.apply(jobs.workload(namespace, replicas=1))
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    yield pod
+    await end_job(node, namespace)
+
+
+async def end_job(world: World, namespace: str) -> None:
+    """Delete it and wait until its domain is gone."""
+    await world.client.delete(DEPLOYMENT, jobs.DEPLOYMENT_NAME, namespace=namespace, propagation="Background")
+    await world.client.delete(ComputeDomain, jobs.DOMAIN_NAME, namespace=namespace)
+
+    async def gone() -> bool:
+        return not (await world.client.list(ComputeDomain, namespace=namespace)).items
+
+    await eventually(gone, within=WITHIN, every=0.1, what="the end of the domain")
+    await world.until_ready(namespace, labels=jobs.JOB, count=0)
+
+
+def container_id(pod: dict[str, Any]) -> str:
+    """Of the Pod's only container; another one after a restart."""
+    return str(pod["status"]["containerStatuses"][0]["containerID"])
+
+
+async def slice_uid(world: World) -> str:
+    """Uid of the node's slice; empty where there is none."""
+    return "".join(each["metadata"]["uid"] for each in (await world.client.list(SLICE)).items)
+
+
+async def test_a_restarted_kubelet_gets_the_slice_again_and_the_job_does_not_notice(
+    node: World, namespace: str, job: dict[str, Any]
+) -> None:
+    before = await slice_uid(node)
+    (machine,) = node.nodes.values()
+    await machine.stop_kubelet()
+    await machine.start_kubelet()
+    # It deletes the slices of its node when it starts.
+    await eventually(lambda: _other(node, before), within=WITHIN, every=0.1, what="a slice that was published again")
+    await node.offer_gpus(machine)
+    await until_installed(node)
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    assert container_id(pod) == container_id(job)
+    assert await node.execute(pod, "helper", "list", gpus.CHANNELS) == f"c channel0 {node.major}:0 666\n"
+
+
+async def _other(world: World, before: str) -> bool:
+    return await slice_uid(world) not in {"", before}
+
+
+async def test_an_agent_that_is_replaced_leaves_the_job_alone_and_goes_on_with_it(
+    node: World, namespace: str, job: dict[str, Any]
+) -> None:
+    (agent,) = await node.pods(NAMESPACE, labels=AGENT)
+    await node.client.delete(POD, agent["metadata"]["name"], namespace=NAMESPACE)
+    (successor,) = await node.until_ready(NAMESPACE, labels=AGENT, count=1)
+    assert successor["metadata"]["uid"] != agent["metadata"]["uid"]
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    assert container_id(pod) == container_id(job)
+
+
+async def test_a_pod_deleted_by_force_is_replaced_on_the_same_node(
+    node: World, namespace: str, job: dict[str, Any]
+) -> None:
+    await node.client.delete(POD, job["metadata"]["name"], namespace=namespace, grace_period=0)
+
+    async def replaced() -> bool:
+        found = await node.pods(namespace, labels=jobs.JOB)
+        return [pod["metadata"]["uid"] for pod in found] not in ([], [job["metadata"]["uid"]])
+
+    await eventually(replaced, within=WITHIN, every=0.1, what="a replacement")
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
+
+
+async def test_an_agent_killed_while_kubelet_waits_for_a_channel_gives_it_after_its_return(
+    node: World, namespace: str
+) -> None:
+    (machine,) = node.nodes.values()
+    faults = machine.box.path(gpus.FAULTS)
+    faults.write_text(json.dumps({"never_ready": True}))
+    await node.apply(jobs.domain(namespace))
+    await node.apply(jobs.workload(namespace, replicas=1))
+    checkpoint = machine.box.path("/var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json")
+    # Written ahead: the claim stands there as soon as Prepare has begun.
+    await eventually(lambda: "channel-0" in checkpoint.read_text(), within=WITHIN, what="a Prepare that waits")
+    (agent,) = await node.pods(NAMESPACE, labels=AGENT)
+    os.kill(container_pid(agent), signal.SIGKILL)
+
+    async def restarted() -> bool:
+        (found,) = await node.pods(NAMESPACE, labels=AGENT)
+        return bool(found["status"]["containerStatuses"][0]["restartCount"]) and found != agent
+
+    await eventually(restarted, within=WITHIN, every=0.1, what="a restart of the agent")
+    await node.until_ready(NAMESPACE, labels=AGENT, count=1)
+    faults.unlink()
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1, within=AGAIN)
+    assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
+    await end_job(node, namespace)
