@@ -30,9 +30,11 @@ _DIGITS = b"0123456789"
 _HEX = b"0123456789abcdef"
 _TABULAR = -1
 _NCCL = re.compile(
-    r"(\S*?):(\d{1,9}):(\d{1,9}) \[(\d{1,9})\] (?:\S+:\d+ )?NCCL ([A-Z]+) ?(.*)|\bNCCL ([A-Z]{4,5}) (.*)", re.DOTALL
+    r"(\S*?):(\d{1,9}):(\d{1,9}) \[(\d{1,9})\] (?:\S+:\d+ (?:\(\S+\) )?)?NCCL ([A-Z]+) ?(.*)"
+    r"|\bNCCL ([A-Z]{4,5}) (.*)",
+    re.DOTALL,
 )
-_WHERE = re.compile(r"\] (\S+:\d{1,9}) NCCL ")
+_WHERE = re.compile(r"\] (\S+:\d{1,9}) (?:\(\S+\) )?NCCL ")
 _LOUD = re.compile(rb"NCCL WARN|Test .{0,10}failure|Test timeout")
 _LEVELS = frozenset({b"INFO", b"WARN", b"TRAC", b"ABOR", b"CALL", b"DIAG", b"ERRO"})
 

@@ -17,7 +17,9 @@ from interlace.verify.events import LogEvent
 SOCKET: Final = "Socket"
 
 _NETWORK = re.compile(r"Using network (\S+)")
-_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? ?: (\d+)\[[^\]]*\] -> (\d+)\[[^\]]*\](?: \[(?:send|receive)\])? via (\S+)")
+_CHANNEL = re.compile(
+    r"(?:Channel|Ring) \d+(?:/\d+)? ?: (\d+)\[[^\]]*\] -> (\d+)\[[^\]]*\](?: \[(?:send|receive)\])? via (\S+)"
+)
 _COMM = re.compile(r"rank (\d+) nRanks (\d+) nNodes (\d+) localRanks (\d+) localRank \d+ MNNVL (\d)")
 _INIT = re.compile(r"comm (0x[0-9a-f]+) rank (\d+) n[rR]anks (\d+).* - Init (START|COMPLETE)")
 _NVLS = re.compile(r"\b(\d+) nvls channels")

@@ -146,3 +146,21 @@ def test_times_are_read_in_the_forms_of_kubernetes_and_nccl() -> None:
     assert moment("[2026-05-04 10:00:01]") == moment("2026-05-04T10:00:01Z")
     assert moment("10:00:01") is None
     assert moment(None) is None
+
+
+def test_a_warning_that_names_its_function_too_is_read() -> None:
+    text = "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'x'"
+    shown = "[2026-05-04 15:45:07] " + line(5, 8, f"transport/nvls.cc:379 (nvlsAllocateMem) NCCL WARN {text}")
+    judgement = judged(with_lines(NO_ROWS, [*said(), shown]))
+    assert judgement.causes[0].signature.id == "multicast-refused"
+    assert (judgement.evidence[0].host, judgement.evidence[0].log) == ("worker-0", "rank")
+
+
+def test_the_first_error_of_a_nic_explains_those_that_follow() -> None:
+    peer = "ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer 192.0.2.8<44206> with"
+    first = line(4, 8, f"{peer} status=12 opcode=129 len=65536 vendor err 129 (Recv) localGid ::ffff:192.0.2.1")
+    then = line(4, 8, f"{peer} status=5 opcode=32656 len=32659 vendor err 249 (Recv) localGid ::ffff:192.0.2.1")
+    proxy = line(4, 8, "proxy.cc:1519 NCCL WARN [Proxy Service 11] Failed to execute operation Connect from rank 11")
+    judgement = judged(with_lines(NO_ROWS, [*said(), then, proxy, first, then]))
+    assert judgement.causes[0].signature.id == "rdma-retries-exceeded"
+    assert {each.signature.id for each in judgement.causes[0].consequences} == {"rdma-flushed", "proxy-failed"}

@@ -74,6 +74,15 @@ def test_nics_ranks_version_and_settings_are_collected() -> None:
     assert of([nvls]).multicast == 16
 
 
+def test_channel_lines_of_older_versions_are_read() -> None:
+    ring = line(0, 8, "NCCL INFO Ring 00 : 15[41000] -> 0[1b000] [receive] via NET/IB/0/GDRDMA")
+    plain = line(0, 8, "NCCL INFO Channel 00 : 0[60] -> 1[70] via P2P/IPC")
+    plugin = line(0, 8, "NCCL INFO Channel 03/0 : 7[3] -> 3[3] [receive] via NET/IBext_v8/3/GDRDMA")
+    assert of([ring, plain]).carriers == ("IB",)
+    assert of([ring, plain]).local == ("P2P",)
+    assert of([plugin]).carriers == ("IBext",)
+
+
 def test_a_log_without_such_lines_tells_nothing() -> None:
     assert of(["anything", "else"]) == Transport()
     assert Transport().ran(2) is None
