@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from interlace.cli.main import main
-from tests.unit.verify.recorded import TCPX, TCPXO, published
+from tests.unit.verify.recorded import published
 from tests.unit.verify.scenes import HEALTHY, line, said, table, times, with_lines
 
 SLOW = times(rate=90, floor_us=130)
@@ -30,8 +30,8 @@ def log(folder: Path, name: str, lines: Sequence[str]) -> Path:
 @pytest.mark.parametrize(
     ("lines", "family", "verdict", "code"),
     [
-        (published(TCPX, "29.8293"), "a3-high", "pass", 0),
-        (published(TCPXO, "22.449"), "a3-megagpu-8g", "fail", 1),
+        (published("nccl-tcpx"), "a3-high", "pass", 0),
+        (published("nccl-tcpxo"), "a3-megagpu-8g", "fail", 1),
         (table(times(rate=150, floor_us=130)), "a3-mega", "degraded", 1),
         (table(HEALTHY, ranks=1, nodes=1, collective="broadcast"), "a3-mega", "cannot tell", 3),
         (["no table"], "a3-mega", "cannot tell", 3),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from interlace.verify import shape
 from interlace.verify.curve import Curve, Point, curve, main_curve, size_name, spread, time_name
-from tests.unit.verify.recorded import TCPX, TCPXO, published
+from tests.unit.verify.recorded import published
 from tests.unit.verify.scenes import GIB, HEALTHY, MIB, SWEEP, judged, read, table, times
 
 FACTOR = 15 / 16
@@ -42,7 +42,7 @@ def test_time_that_does_not_grow_with_the_data_is_latency() -> None:
 
 
 def test_the_flat_part_of_published_tables_is_told_apart_from_their_slope() -> None:
-    tcpxo, tcpx = (main_curve(read(published(rows, "0"))[0][0]) for rows in (TCPXO, TCPX))
+    tcpxo, tcpx = (main_curve(read(published(name))[0][0]) for name in ("nccl-tcpxo", "nccl-tcpx"))
     flat = shape.flat_time(tcpxo, rate=200)
     assert flat is not None
     assert "1 MiB to 512 MiB" in flat.text
