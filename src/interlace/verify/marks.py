@@ -127,12 +127,16 @@ _BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,19})(?:\s+(OK|FAILED))?"
 _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.eE+\-]+|-?inf|-?nan)(?:\s+(OK|FAILED))?")
 _TROUBLE = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b.*|\bTest timeout \(\d+s?\).*|#\s*error:\s*\S.*")
 _NOTE = re.compile(r"Reducing maxBytes to \d+ due to memory limitation|skipping json output.*")
+_FRAGMENT = re.compile(r"[#\s]*\d{1,19}(?:\s+\d{1,19}(?:\s+[a-z]\w{0,8})?)?\s*")
+"""What is left of a row that is cut before its values."""
 _COMMAND = re.compile(r"(?<![A-Za-z])([a-z]+(?:_[a-z]+)*)_perf\b")
 
 
-def recognise(text: str, *, line: int) -> Mark | None:
-    """What ``text``, a line without its prefixes, is to a table."""
+def recognise(text: str, *, line: int, cut: bool = False) -> Mark | None:
+    """What ``text``, a line without its prefixes, is to a table. ``cut``: the log ends in it."""
     tokens = text.split()
+    if cut and _FRAGMENT.fullmatch(text):
+        return layout.Cells(size=0, count=0, type="", values=[], line=line)
     row = layout.cells(tokens, line=line)
     if row is not None:
         return row
@@ -149,6 +153,12 @@ def recognise(text: str, *, line: int) -> Mark | None:
         return Values(tokens)
     match = _COMMAND.search(text)
     return Command(match[1]) if match else None
+
+
+def trouble(text: str) -> Trouble | None:
+    """What nccl-tests says of a failure, perhaps in the same line as half a row."""
+    match = _TROUBLE.search(text)
+    return Trouble(match[0].strip()) if match else None
 
 
 def _title(text: str) -> Mark | None:
@@ -171,8 +181,6 @@ def _ending(text: str) -> Mark | None:
         return Bounds(int(match[1]), match[2] != "FAILED")
     if match := _AVERAGE.search(text):
         return Average(match[1], match[2] != "FAILED")
-    if match := _TROUBLE.search(text):
-        return Trouble(match[0].strip())
     if match := _NOTE.search(text):
         return Note(match[0].strip())
-    return None
+    return trouble(text)

@@ -26,6 +26,7 @@ _TIME = re.compile(
 )
 _WORDS = frozenset(
     {"Reducing", "NCCL", "Avg", "Out", "Using", "Rank", "Test", "error", "Error", "Warning", "WARNING", "Errors"}
+    | {"rccl-tests", "nccl-tests"}
 )
 
 

@@ -196,7 +196,7 @@ class Reader:
             self._facts.see(stripped.text[match.start() :])
             if self._events is not None:
                 self._say(line)
-        mark = marks.recognise(cleaned(body), line=self._number)
+        mark = marks.recognise(cleaned(body), line=self._number, cut=cut and match is None)
         if mark is None:
             if match is None and self._events is not None:
                 self._say(line)
@@ -204,6 +204,8 @@ class Reader:
         if match is None and not isinstance(mark, layout.Cells | marks.Values) and len(self._known) < _KNOWN:
             self._known[line] = mark, stripped.tag
         self._put(mark, line, tag=stripped.tag, cut=cut and match is None)
+        if isinstance(mark, layout.Cells) and mark.tail and (also := marks.trouble(" ".join(mark.tail))):
+            self._put(also, line, tag=stripped.tag, cut=False)
 
     def _in_json(self, line: bytes) -> bool:
         """Give a line to the JSON document that is open; whether it belonged there."""

@@ -127,7 +127,7 @@ class Table:
             case marks.Version(text):
                 self._program = text
             case marks.Start(name) | marks.Concluded(name):
-                self._name = name
+                self._name = self._name or (None if cut else name)
             case marks.Command(name):
                 self._command = name
             case marks.Config(validation):
@@ -146,7 +146,8 @@ class Table:
                 if len(self._errors) < 8:
                     self._errors.append(text[:300])
             case marks.Note(text):
-                self._doubts.append(text[:300])
+                if text[:300] not in self._doubts:
+                    self._doubts.append(text[:300])
             case _:
                 assert_never(mark)
 
