@@ -49,13 +49,23 @@ _IMAGE = _checked(re.compile(r"[!-~]+\Z"), "the name of an image")
     show_default=True,
     type=click.IntRange(1, 5),
     metavar="COUNT",
-    help="Of the controller, 1 to 5.",
+    help="Of the controller, or of the webhook, 1 to 5.",
 )
 @click.option(
     "--driver-root",
     callback=_checked(re.compile(r"/.*\Z"), "an absolute path"),
     help="Where the NVIDIA driver is on the nodes (/, or where the family has it).",
 )
+@click.option("--webhook", is_flag=True, help="Print the webhook instead, which works with or without the rest.")
+@click.option(
+    "--device-guard",
+    type=click.Choice(["enforce", "warn", "off"]),
+    default="enforce",
+    show_default=True,
+    help="Of the webhook: what happens to Pods that ask for other devices than GPUs.",
+)
+@click.option("--allow-device", multiple=True, metavar="PATH", help="Of the webhook: a device that Pods may ask for.")
+@click.option("--guard-exempt", multiple=True, metavar="NAMESPACE", help="Of the webhook: a namespace without guard.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (a List) instead of YAML.")
 @click.option("--family", "family_name", metavar="F", help="Also what hardware of this family needs.")
 @click.option("--tuple", "tuple_id", metavar="T", help="With --family: software tuple; else the preferred one.")
@@ -74,7 +84,11 @@ _IMAGE = _checked(re.compile(r"[!-~]+\Z"), "the name of an image")
     callback=_checked(_LABEL, "a prefix of VPC names (lower-case letters, digits and inner '-')"),
     help="With --family: VPC networks and subnets are PREFIX-net-1, PREFIX-sub-1 and so on.",
 )
-@click.option("--network-map", metavar="A=B,…", help="With --family: names of Network objects that differ, vpc1=rail1.")
+@click.option(
+    "--network-map",
+    metavar="A=B,…",
+    help="With --family or --webhook: names of Network objects that differ, vpc1=rail1.",
+)
 @click.option(
     "--test-nodes",
     default=2,
@@ -101,20 +115,32 @@ def print_manifests(context: click.Context, /, **options: Any) -> None:
         return
     from interlace.manifests import IMAGE, manifests
 
-    if options["family_name"] is None:
-        for name in ("tuple_id", "cluster_version", "parts", "network_map"):
-            if options[name]:
-                flag = {"tuple_id": "--tuple", "parts": "--part"}.get(name, f"--{name.replace('_', '-')}")
-                raise click.UsageError(f"{flag} goes with --family")
-        objects = manifests(
-            namespace=options["namespace"],
-            image=options["image"] or IMAGE,
-            replicas=options["replicas"],
-            driver_root=options["driver_root"] or "/",
-        )
-        _print(objects, as_json=options["as_json"], by="python -m interlace.manifests")
+    if options["family_name"] is not None:
+        if options["webhook"]:
+            raise click.UsageError("--webhook prints the webhook alone, without --family")
+        _print_family(options)
         return
-    _print_family(options)
+    for name in ("tuple_id", "cluster_version", "parts", *([] if options["webhook"] else ["network_map"])):
+        if options[name]:
+            flag = {"tuple_id": "--tuple", "parts": "--part"}.get(name, f"--{name.replace('_', '-')}")
+            raise click.UsageError(f"{flag} goes with --family")
+    common = {name: options[name] for name in ("namespace", "replicas")} | {"image": options["image"] or IMAGE}
+    if options["webhook"]:
+        objects = _webhook(options, common)
+    else:
+        objects = manifests(**common, driver_root=options["driver_root"] or "/")
+    _print(objects, as_json=options["as_json"], by="python -m interlace.manifests")
+
+
+def _webhook(options: dict[str, Any], common: dict[str, Any]) -> list[dict[str, Any]]:
+    """The webhook's objects; refuses now what the webhook would refuse when it starts."""
+    from interlace.manifests.webhook import webhook_manifests
+    from interlace.pods.settings import WebhookSettings
+
+    flags = [f"--allow-device={','.join(options['allow_device'])}"] if options["allow_device"] else []
+    flags += [f"--network-map={options['network_map']}"] if options["network_map"] else []
+    WebhookSettings.parse(flags, {})
+    return webhook_manifests(**common, guard=options["device_guard"], arguments=flags, exempt=options["guard_exempt"])
 
 
 @print_manifests.command("status")

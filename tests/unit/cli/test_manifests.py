@@ -14,6 +14,7 @@ from interlace.cli.manifests import _PARTS
 from interlace.fabric.family import IDS, find
 from interlace.manifests import manifests, render
 from interlace.manifests.family import PARTS
+from interlace.manifests.webhook import webhook_manifests
 
 
 def run(*arguments: str) -> Result:
@@ -21,9 +22,10 @@ def run(*arguments: str) -> Result:
 
 
 def documents(*arguments: str) -> list[dict[str, Any]]:
-    told = run(*arguments)
+    told = run(*arguments, "--json")
     assert told.exit_code == 0, told.output
-    return [each for each in yaml.safe_load_all(told.stdout) if each]
+    found: list[dict[str, Any]] = json.loads(told.stdout)["items"]
+    return found
 
 
 def test_without_options_it_is_what_the_committed_file_is_made_of() -> None:
@@ -35,15 +37,20 @@ def test_the_parts_are_those_that_can_be_rendered() -> None:
 
 
 @pytest.mark.parametrize("family", IDS)
-def test_yaml_and_json_of_a_family_hold_the_same_objects(family: str) -> None:
-    listed = json.loads(run("--family", family, "--json").stdout)
+def test_yaml_and_json_of_a_family_hold_the_same_objects_each_time(family: str) -> None:
+    # The components are the same for all families.
+    parts = [word for part in PARTS[1:] for word in ("--part", part)]
+    listed = json.loads(run("--family", family, *parts, "--json").stdout)
     assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
-    assert documents("--family", family) == listed["items"]
+    printed = run("--family", family, *parts).stdout
+    assert [each for each in yaml.safe_load_all(printed) if each] == listed["items"]
+    assert run("--family", family, *parts).stdout == printed
 
 
-@pytest.mark.parametrize("family", IDS)
-def test_the_same_command_prints_the_same_bytes(family: str) -> None:
-    assert run("--family", family).stdout == run("--family", family).stdout
+def test_all_parts_are_printed_unless_some_are_named() -> None:
+    whole = json.loads(run("--family", "a4x", "--json").stdout)["items"]
+    one_by_one = [json.loads(run("--family", "a4x", "--part", part, "--json").stdout)["items"] for part in PARTS]
+    assert whole == [each for items in one_by_one for each in items]
 
 
 def test_the_head_names_the_tuple_and_scripts_stay_readable() -> None:
@@ -87,12 +94,28 @@ def test_the_version_of_the_cluster_picks_the_tuple() -> None:
     assert "--tuple tcpx-3.1.9" in old
 
 
+def test_the_webhook_is_printed_alone_with_its_own_values() -> None:
+    found = documents(
+        *("--webhook", "--device-guard", "warn", "--allow-device", "/dev/fuse", "--guard-exempt", "team"),
+        *("--network-map", "vpc1=rail1", "--namespace", "sys", "--replicas", "3"),
+    )
+    wanted = webhook_manifests(
+        namespace="sys",
+        replicas=3,
+        guard="warn",
+        arguments=["--allow-device=/dev/fuse", "--network-map=vpc1=rail1"],
+        exempt=("team",),
+    )
+    assert found == wanted
+    assert documents("--webhook") == webhook_manifests()
+
+
 def test_what_a_family_lacks_is_said_beside_the_answer() -> None:
-    told = run("--family", "gb200-nvl72")
+    told = run("--family", "gb200-nvl72", "--json")
     assert told.exit_code == 0
     assert "there is no test workload: no public image with nccl-tests is known for gb200-nvl72" in told.stderr
     assert "networks" not in told.stderr
-    assert "--network-prefix names others" in run("--family", "a4").stderr
+    assert "--network-prefix names others" in run("--family", "a4", "--json").stderr
 
 
 @pytest.mark.parametrize(
@@ -110,6 +133,10 @@ def test_what_a_family_lacks_is_said_beside_the_answer() -> None:
         (["--tuple", "x"], "--tuple goes with --family"),
         (["--part", "test"], "--part goes with --family"),
         (["--cluster-version", "1.34.5-gke.1"], "--cluster-version goes with --family"),
+        (["--network-map", "vpc1=a"], "--network-map goes with --family"),
+        (["--webhook", "--family", "a4"], "--webhook prints the webhook alone"),
+        (["--webhook", "--part", "test"], "--part goes with --family"),
+        (["--webhook", "--device-guard", "maybe"], "'maybe' is not one of"),
         (["--namespace", "A"], "'A' is not the name of a namespace"),
         (["--driver-root", "x"], "'x' is not an absolute path"),
         (["status", "--network-map", "vpc1=a"], "--network-map goes with --family"),
