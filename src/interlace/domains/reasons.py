@@ -27,6 +27,10 @@ class DomainReason(StrEnum):
     ONE_CLIQUE = "OneClique"
     SEVERAL_CLIQUES = "SeveralCliques"
     NO_FABRIC = "NoFabric"
+    PEERS_MISSING = "PeersMissing"
+    TOO_FEW_PODS = "TooFewPods"
+    ORDERED_START = "OrderedStart"
+    STARTED_LATE = "StartedWithoutPeers"
     DEVICE_STATUS_DROPPED = "DeviceStatusDropped"
 
 
@@ -49,6 +53,7 @@ class WaitReason(StrEnum):
     CLIQUE = "WaitingForClique"
     PREPARE = "WaitingForPrepare"
     IMEX = "WaitingForImex"
+    PEERS = "WaitingForPeers"
 
     @property
     def permanent(self) -> bool:

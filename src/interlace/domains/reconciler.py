@@ -18,11 +18,17 @@ from typing import Any, Final
 
 import msgspec
 
-from interlace.api.computedomain import FINALIZER, ComputeDomain, ComputeDomainClique, ComputeDomainStatus
-from interlace.api.core import ObjectReference
+from interlace.api.computedomain import (
+    FINALIZER,
+    ComputeDomain,
+    ComputeDomainClique,
+    ComputeDomainStatus,
+    PeerBarrier,
+)
+from interlace.api.core import ObjectReference, Pod
 from interlace.api.meta import Condition
 from interlace.api.resource import ResourceClaimTemplate
-from interlace.domains import announce, channels, cliques, collisions, conditions, debounce, status
+from interlace.domains import announce, barrier, channels, cliques, collisions, conditions, debounce, status
 from interlace.domains.cliques import Draft, Plan
 from interlace.domains.commons import Commons
 from interlace.domains.eviction import Evictor
@@ -72,6 +78,8 @@ class Memo(msgspec.Struct):
     refused_until: float = 0.0
     waits: list[Wait] = []
     forming_since: float | None = None
+    maker: str | None = None
+    """What makes the Pods one after another, ``""`` for nothing, None while nobody asked."""
     rest_until: float = 0.0
 
 
@@ -358,6 +366,9 @@ class Reconciler:
             conditions.within_one_clique(nodes),
             conditions.peers_connected(claims.members),
         ]
+        if domain.spec is not None and (wanted_peers := domain.spec.wait_for_peers) is not None:
+            maker = await self._maker(claims, wanted_peers, memo)
+            found.append(barrier.peers_awaited(claims, barrier=wanted_peers, maker=maker))
         if self._sources.reports_elsewhere(claims.members):
             found.append(conditions.device_status_dropped(version=self._client.versions.spoken))
         wanted = ComputeDomainStatus(
@@ -379,6 +390,15 @@ class Reconciler:
                 self._metrics.formation.observe(now - memo.forming_since)
             memo.forming_since = None
         return next_told
+
+    async def _maker(self, claims: Membership, wanted: PeerBarrier, memo: Memo) -> str:
+        """What makes the Pods of the domain one after another; asked once, where too few of them are there."""
+        if memo.maker is None and barrier.too_few(claims, barrier=wanted):
+            memo.maker = ""
+            for pod in pods_of(barrier.waiting(claims)[0])[:1]:
+                with suppress(NotFound):
+                    memo.maker = barrier.maker_of(await self._client.get(Pod, pod.name, namespace=pod.namespace))
+        return memo.maker or ""
 
     async def _write_status(self, domain: ComputeDomain, wanted: ComputeDomainStatus) -> None:
         meta = domain.metadata

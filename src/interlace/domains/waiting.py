@@ -91,6 +91,8 @@ def _on_node(claim: ResourceClaim, *, plan: Plan, written: bool, refusal: str) -
             f"Node {node} is in the domain, but its agent has not reported on ResourceClaim {_path(claim)}: kubelet "
             "has not called it yet, or the interlace-agent Pod of that node does not run."
         )
+    if condition.reason == WaitReason.PEERS:
+        return WaitReason.PEERS, condition.message
     return WaitReason.IMEX, f"IMEX on node {node} is not ready ({condition.reason}): {condition.message}".rstrip(": ")
 
 
