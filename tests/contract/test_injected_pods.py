@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from interlace.fabric.family import IDS, find
 from interlace.fabric.version import minor_version
@@ -20,6 +22,7 @@ from interlace.sim.plane import Plane
 from tests.contract.space import Space
 from tests.contract.wire import Json, admin
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FORMS: dict[str, dict[str, Any]] = {
     "native": {},
     "older cluster": {"version": minor_version("1.28")},
@@ -112,3 +115,15 @@ async def test_injected_workloads_are_accepted_whole(real_plane: Plane, api: str
     assert reply.code == 201, reply.message
     (again,) = inject_text(json.dumps(reply.body), options=Options())
     assert again.result == "unchanged"
+
+
+@pytest.mark.parametrize("family", IDS)
+async def test_the_jobs_among_the_examples_are_accepted(real_plane: Plane, family: str) -> None:
+    text = (EXAMPLES / family / "injected" / "job.yaml").read_text(encoding="utf-8")
+    collections = {"Service": "/api/v1/namespaces/default/services", "Job": "/apis/batch/v1/namespaces/default/jobs"}
+    objects = [each for each in yaml.safe_load_all(text) if each["kind"] in collections]
+    assert [each["kind"] for each in objects] == ["Service", "Job"]
+    async with admin(real_plane) as wire:
+        for each in objects:
+            reply = await wire("POST", collections[each["kind"]], each, fieldValidation="Strict", dryRun="All")
+            assert reply.code == 201, reply.message
