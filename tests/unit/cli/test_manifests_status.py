@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -183,3 +185,28 @@ async def test_a_user_without_rights_gets_no_answer(embedded_plane: ApiServer, a
 def command(plane: ApiServer, *arguments: str) -> list[str]:
     verb = ["manifests", "status", "--kubeconfig", str(plane.kubeconfig)]
     return [sys.executable, "-m", "interlace.cli.main", *verb, *arguments]
+
+
+async def test_on_a_terminal_the_line_changes_in_place(embedded_plane: ApiServer, admin: Client) -> None:
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    process = await asyncio.create_subprocess_exec(
+        *command(embedded_plane, "--json"), stdout=asyncio.subprocess.PIPE, stderr=theirs, env=env
+    )
+    os.close(theirs)
+    async with asyncio.timeout(60):
+        out, _ = await process.communicate()
+    shown = b""
+    while True:
+        try:
+            shown += (piece := os.read(ours, 65536))
+        except OSError:  # Linux: nobody has the other end open any more
+            break
+        if not piece:
+            break
+    os.close(ours)
+    assert process.returncode == 0
+    assert json.loads(out)["families"][0]["ok"]
+    assert b"\x1b[?25l" in shown
+    assert b"\x1b[2K" in shown
+    assert b"interlace: " not in shown
