@@ -66,8 +66,8 @@ class Injecting:
             done, why = await self._injection(pod, named=named, namespace=request.namespace)
         except InjectError as error:
             return refuse([_reworded(error, namespace=request.namespace)])
-        if done is None:
-            return Verdict(warnings=(f"{FABRIC_LABEL}: nothing was injected, since {why}",))
+        if done is None:  # in a namespace that asks, Pods without GPUs are nothing special
+            return ALLOWED if named else Verdict(warnings=(f"{FABRIC_LABEL}: nothing was injected, since {why}",))
         return Verdict(patch=difference(pod, done.pod), warnings=done.warnings)
 
     async def check(self, request: Request) -> Verdict:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from aiohttp import web
 
 from interlace.api.webhook import CONFIGURATION, GUARD_CONFIGURATION, SECRET
+from interlace.fabric.family import families
 from interlace.kube.client import Client
 from interlace.kube.config import Config
 from interlace.kube.log import get_logger
@@ -75,6 +76,7 @@ async def serve(
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
     """Run until cancelled; ``on_listening`` is told the ports once API servers can connect."""
+    families()  # read now, not while the first Pod waits
     registry = Registry()
     runtime, metrics = RuntimeMetrics(registry), Metrics(registry)
     async with Client(config, user_agent=COMPONENT, qps=settings.qps, burst=settings.burst, metrics=runtime) as client:
