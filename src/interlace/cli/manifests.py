@@ -66,6 +66,13 @@ _IMAGE = _checked(re.compile(r"[!-~]+\Z"), "the name of an image")
 )
 @click.option("--allow-device", multiple=True, metavar="PATH", help="Of the webhook: a device that Pods may ask for.")
 @click.option("--guard-exempt", multiple=True, metavar="NAMESPACE", help="Of the webhook: a namespace without guard.")
+@click.option(
+    "--resource-version",
+    default="v1",
+    show_default=True,
+    type=click.Choice(["v1", "v1beta2", "v1beta1"]),
+    help="Of resource.k8s.io: v1beta2 for Kubernetes 1.33, v1beta1 for 1.32.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (a List) instead of YAML.")
 @click.option("--family", "family_name", metavar="F", help="Also what hardware of this family needs.")
 @click.option("--tuple", "tuple_id", metavar="T", help="With --family: software tuple; else the preferred one.")
@@ -129,7 +136,7 @@ def print_manifests(context: click.Context, /, **options: Any) -> None:
         objects = _webhook(options, common)
     else:
         objects = manifests(**common, driver_root=options["driver_root"] or "/")
-    _print(objects, as_json=options["as_json"], by="python -m interlace.manifests")
+    _print(objects, options, by="python -m interlace.manifests")
 
 
 def _webhook(options: dict[str, Any], common: dict[str, Any]) -> list[dict[str, Any]]:
@@ -219,7 +226,7 @@ def _print_family(options: dict[str, Any]) -> None:
     objects = family_manifests(family, software=software, plan=plan, wire=_wire(family, software, plan))
     if not objects:
         raise Exit(Code.REFUSED, f"nothing of {', '.join(plan.parts)} is needed for {family.id}")
-    _print(objects, as_json=options["as_json"], by=f"interlace manifests --family {family.id} --tuple {software.id}")
+    _print(objects, options, by=f"interlace manifests --family {family.id} --tuple {software.id}")
 
 
 def _left_out(family: Family, plan: Plan) -> list[str]:
@@ -244,12 +251,14 @@ def _wire(family: Family, software: SoftwareTuple, plan: Plan) -> Callable[[dict
     return wire
 
 
-def _print(objects: list[dict[str, Any]], *, as_json: bool, by: str) -> None:
+def _print(objects: list[dict[str, Any]], options: dict[str, Any], *, by: str) -> None:
     import msgspec
 
+    from interlace.kube.versions import manifest_in
     from interlace.manifests import render
 
-    if as_json:
+    objects = [dict(manifest_in(options["resource_version"], found)) for found in objects]
+    if options["as_json"]:
         click.echo(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}).decode())
     else:
         click.echo(render(objects, by=by), nl=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -142,6 +142,14 @@ def from_newest(text: bytes, *, asked: Resource) -> bytes:
     if _of_group(fields):
         fields["apiVersion"] = _raw(asked.api_version)
     return bytes(_reshaped(_raw(fields), asked, _TO_FLAT))
+
+
+def manifest_in(version: str, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A manifest that was written for v1 in an older version, for ``kubectl apply``; other groups as they are."""
+    if manifest.get("apiVersion") != f"{GROUP}/{NEWEST}" or version == NEWEST:
+        return manifest
+    asked = Resource(GROUP, version, "", str(manifest.get("kind", "")), True)
+    return msgspec.json.decode(from_newest(msgspec.json.encode(manifest), asked=asked), type=dict[str, Any])
 
 
 def _request_to_flat(request: _Fields) -> _Fields:

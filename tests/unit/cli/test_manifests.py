@@ -148,3 +148,17 @@ def test_bad_input_is_refused_with_a_sentence(arguments: list[str], says: str) -
     assert told.exit_code == 2
     assert told.stdout == ""
     assert says in told.stderr
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_older_clusters_get_the_version_of_resource_k8s_io_that_they_serve(version: str) -> None:
+    printed, newest = documents("--resource-version", version), documents()
+    old, new = (
+        [found for found in objects if found["apiVersion"].startswith("resource.k8s.io/")]
+        for objects in (printed, newest)
+    )
+    assert {found["apiVersion"] for found in old} == {f"resource.k8s.io/{version}"}
+    assert [found["spec"] for found in old] == [found["spec"] for found in new]  # of classes, all versions are alike
+    assert len(printed) == len(newest)
+    refused = run("--resource-version", "v1alpha3")
+    assert refused.exit_code == 2

@@ -17,7 +17,7 @@ from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, Resourc
 from interlace.kube.codec import Codec
 from interlace.kube.errors import NotFound, UnknownKind, Unreadable
 from interlace.kube.untyped import untyped
-from interlace.kube.versions import Versions, from_newest, to_newest
+from interlace.kube.versions import Versions, from_newest, manifest_in, to_newest
 from tests.unit.kube.support import cluster
 
 KINDS = (ResourceClaim.resource, ResourceClaimTemplate.resource, ResourceSlice.resource)
@@ -154,6 +154,16 @@ def test_one_odd_object_hides_no_other_on_an_older_server() -> None:
     assert len(problems) == 1
     with pytest.raises(Unreadable):
         Codec(ResourceClaim).object(b"rubbish", asked=asked, path="/claims/x")
+
+
+def test_a_manifest_for_an_older_cluster_has_its_shape() -> None:
+    claim = nested(ResourceClaim.resource, {"devices": {"requests": [{"name": "r", "exactly": {"count": 1}}]}})
+    older_claim = manifest_in("v1beta1", claim)
+    assert older_claim["apiVersion"] == "resource.k8s.io/v1beta1"
+    assert older_claim["spec"]["devices"]["requests"] == [{"name": "r", "count": 1}]
+    assert manifest_in("v1", claim) is claim
+    other = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    assert manifest_in("v1beta1", other) is other
 
 
 def missing(*, named: bool) -> NotFound:
