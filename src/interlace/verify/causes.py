@@ -17,6 +17,7 @@ from interlace.verify.events import LogEvent
 from interlace.verify.signatures import Signature, named, said, sight, signatures
 
 _EFFECTS: Final = ("corrupts", "stops", "breaks", "slows", "notes")
+_NCCL: Final = frozenset({"INFO", "WARN", "TRACE", "ABORT", "CALL"})
 _ANY: Final = "*"
 _NO_RANK: Final = 2**31
 """Logs of daemons and launchers stand behind those of ranks where nothing has a time."""
@@ -48,7 +49,9 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """Serious ones, in the order in which they happened."""
     slow: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
-    """Harmless by themselves."""
+    """Harmless by themselves, or overcome."""
+    began: bool = False
+    """Whether any line of NCCL is there."""
 
 
 def in_order(events: Iterable[LogEvent]) -> list[LogEvent]:
@@ -108,12 +111,20 @@ def diagnose(scene: Scene, events: Sequence[LogEvent]) -> Diagnosis:
         order = len(events) if event is None else places.get(id(event), len(events))
         found.append(Finding(signature=named(assertion.id), event=event, order=order, detail=assertion.detail))
     found += _unknown(found, events)
-    folded = fold(found)
+    began = next((at for at, event in enumerate(events) if event.level in _NCCL), None)
+    overcome = [each for each in found if _overcome(each, began)]
+    folded = fold(each for each in found if each not in overcome)
     return Diagnosis(
         causes=tuple(each for each in folded if each.serious),
         slow=tuple(each for each in folded if each.signature.effect == "slows"),
-        notes=tuple(each for each in folded if each.signature.effect == "notes"),
+        notes=(*overcome, *(each for each in folded if each.signature.effect == "notes")),
+        began=began is not None,
     )
+
+
+def _overcome(finding: Finding, began: int | None) -> bool:
+    """Whether the launcher tried again with success: NCCL began after it."""
+    return finding.signature.stage == "launch" and began is not None and finding.order < began
 
 
 def fold(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -75,7 +75,7 @@ def judge(
     diagnosis = diagnose(scene, events)
     assessments = tuple(_assess(run, scene, given=nodes, baseline=baseline) for run in runs)
     causes, noted = _matter(diagnosis, assessments)
-    verdict, cause, remedy = _decide(causes, diagnosis.slow, assessments)
+    verdict, cause, remedy = _decide(causes, diagnosis.slow, assessments, began=diagnosis.began)
     if verdict == "pass":  # what could have slowed it did not
         noted = (*diagnosis.slow, *noted)
     else:
@@ -173,21 +173,19 @@ def _ended(run: Run) -> bool:
 
 
 def _decide(
-    causes: Sequence[Finding], slow: Sequence[Finding], assessments: Sequence[Assessment]
+    causes: Sequence[Finding], slow: Sequence[Finding], assessments: Sequence[Assessment], *, began: bool
 ) -> tuple[Verdict, str, str]:
     """The verdict, its cause in one sentence, and what to do."""
     counted = [each for each in assessments if each.judged] or list(assessments)
     measured = worst(each.verdict for each in counted)
     deciding = next((each for each in counted if each.verdict == measured), None)
-    if causes:
-        first = causes[0]
-        if first.signature.stage != "nccl" and not any(each.run.rows for each in assessments):
-            return (
-                "cannot tell",
-                f"the test did not start: {_told(first)}; the fabric was not tested",
-                first.signature.remedy,
-            )
-        return "fail", _told(first), first.signature.remedy
+    if causes and causes[0].signature.stage == "nccl":
+        return "fail", _told(causes[0]), causes[0].signature.remedy
+    if causes and measured not in ("fail", "degraded"):
+        rows = any(each.run.rows for each in assessments)
+        what = "was cut short" if rows else "was ended before it measured anything" if began else "did not start"
+        why = f"the test {what}: {_told(causes[0])}; the fabric was not tested"
+        return "cannot tell", why, causes[0].signature.remedy
     if deciding is None:
         return "cannot tell", "no table of nccl-tests was read", "Give the whole output of the test."
     broken = next((each.run for each in assessments if each.run.errors), None)

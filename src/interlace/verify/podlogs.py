@@ -106,17 +106,18 @@ class JobLogs(msgspec.Struct, frozen=True, kw_only=True):
     """What could not be read, and why, one sentence each."""
 
 
-async def job_logs(client: Client, name: str, *, namespace: str) -> JobLogs:
-    """Read all logs of the Pods of Job, MPIJob or JobSet ``name``. Raises the errors of ``kube``.
+async def job_logs(client: Client, name: str, *, namespace: str, most_bytes: int = MOST_BYTES) -> JobLogs:
+    """Read the logs of the Pods of Job, MPIJob or JobSet ``name``, each up to ``most_bytes``.
 
-    No Pods: ``pods`` is empty. A container that has not started has no log, and its state is an event.
+    No Pods: ``pods`` is empty. A container that has not started has no log, and its state is an event. Raises the
+    errors of ``kube``, in a group.
     """
     pods = await _pods(client, name, namespace=namespace)
     gate = asyncio.Semaphore(_AT_A_TIME)
     async with asyncio.TaskGroup() as group:
         told = group.create_task(_told(client, pods, namespace=namespace))
         tasks = [
-            (pod, container.name, group.create_task(_log(client, pod, container.name, gate=gate)))
+            (pod, container.name, group.create_task(_log(client, pod, container.name, most=most_bytes, gate=gate)))
             for pod in pods
             for container in (*pod.spec.init_containers, *pod.spec.containers)
         ]
@@ -128,8 +129,8 @@ async def job_logs(client: Client, name: str, *, namespace: str) -> JobLogs:
     for pod, container, task in tasks:
         source = f"{pod.metadata.name}/{container}"
         text = task.result()
-        if len(text) >= MOST_BYTES:
-            missing.append(f"the log of {source} was cut at {MOST_BYTES // 2**20} MiB")
+        if len(text) >= most_bytes:
+            missing.append(f"the log of {source} was cut at {most_bytes} bytes")
         runs += await asyncio.to_thread(_read, text, source, events)
     return JobLogs(
         runs=tuple(runs),
@@ -169,10 +170,10 @@ async def _pods(client: Client, name: str, *, namespace: str) -> Sequence[ProbeP
     return ()
 
 
-async def _log(client: Client, pod: ProbePod, container: str, *, gate: asyncio.Semaphore) -> bytes:
+async def _log(client: Client, pod: ProbePod, container: str, *, most: int, gate: asyncio.Semaphore) -> bytes:
     """A container's log with times; empty where there is none."""
     path = ProbePod.resource.path(pod.metadata.namespace, pod.metadata.name, "log")
-    query = {"container": container, "timestamps": "true", "limitBytes": str(MOST_BYTES)}
+    query = {"container": container, "timestamps": "true", "limitBytes": str(most)}
     async with gate:
         try:
             return await client.request("GET", path, query=query, headers={"Accept": "*/*"})

@@ -87,7 +87,9 @@ class JobServer:
         if "log" in self.forbidden:
             return _refusal(403, "Forbidden")
         text = self.logs.get((request.match_info["name"], request.query["container"]))
-        return _refusal(400, "BadRequest") if text is None else web.Response(text=text)
+        if text is None:
+            return _refusal(400, "BadRequest")
+        return web.Response(body=text.encode()[: int(request.query["limitBytes"])])
 
 
 def _refusal(code: int, reason: str) -> web.Response:

@@ -9,7 +9,7 @@ from interlace.verify.events import LogEvent
 from interlace.verify.judgement import Judgement, judge
 from interlace.verify.reader import read
 from interlace.verify.run import Run
-from tests.unit.verify.scenes import HEALTHY, SWEEP, judged, line, said, seen, table, with_lines
+from tests.unit.verify.scenes import HEALTHY, SWEEP, judged, line, said, seen, table, times, with_lines
 
 CLOSED = "misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer worker-1<4>"
 NO_ROWS = table(HEALTHY, cut=len(SWEEP), footer=False)
@@ -164,3 +164,26 @@ def test_the_first_error_of_a_nic_explains_those_that_follow() -> None:
     judgement = judged(with_lines(NO_ROWS, [*said(), then, proxy, first, then]))
     assert judgement.causes[0].signature.id == "rdma-retries-exceeded"
     assert {each.signature.id for each in judgement.causes[0].consequences} == {"rdma-flushed", "proxy-failed"}
+
+
+def test_a_test_that_was_ended_from_outside_is_no_fault_of_the_fabric() -> None:
+    killed = "terminated: OOMKilled: exit code 137"
+    before = judged(with_lines(NO_ROWS, [*said(), line(0, 8, CLOSED), killed]))
+    assert before.verdict == "cannot tell"
+    assert before.cause.startswith("the test was ended before it measured anything: the kernel killed a process")
+    between = judged([*with_lines(table(HEALTHY, cut=3, footer=False), said()), killed])
+    assert between.verdict == "cannot tell"
+    assert between.cause.startswith("the test was cut short: the kernel killed a process")
+
+
+def test_an_end_from_outside_does_not_excuse_rows_that_were_slow_before() -> None:
+    slow = with_lines(table(times(rate=80, floor_us=90), cut=1, footer=False), said())
+    judgement = judged([*slow, "terminated: OOMKilled: exit code 137"])
+    assert judgement.verdict == "fail"
+    assert "GB/s at 512 MiB" in judgement.cause
+
+
+def test_a_launcher_that_failed_after_nccl_began_is_a_cause() -> None:
+    late = "ssh: connect to host nccl-host-2 port 222: Connection refused"
+    judgement = judged(with_lines(NO_ROWS, [*said(), late]))
+    assert [each.signature.id for each in judgement.causes] == ["sshd-absent"]

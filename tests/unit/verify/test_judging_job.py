@@ -114,6 +114,14 @@ async def test_events_that_may_not_be_read_are_said_and_no_error() -> None:
     assert logs.missing == ("events of namespace default may not be read",)
 
 
+async def test_a_log_that_is_too_long_is_cut_and_said_to_be() -> None:
+    async with job_server() as server, Client(Config(server=server.url), user_agent="test") as client:
+        server.add("nccl-0", {"test": stamped(GOOD)})
+        logs = await job_logs(client, "nccl", namespace="default", most_bytes=4000)
+    assert logs.missing == ("the log of nccl-0/test was cut at 4000 bytes",)
+    assert judged(logs).verdict == "cannot tell"
+
+
 async def test_logs_that_may_not_be_read_are_an_error() -> None:
     async with job_server() as server:
         server.forbidden.add("log")
