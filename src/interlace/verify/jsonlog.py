@@ -38,6 +38,7 @@ class JsonLog:
         """Open objects and lists, and whether what they hold is stored."""
         self._key: str | None = None
         self._left_out = 0
+        self._separated = True
 
     def feed(self, text: str) -> str:
         """What stands behind the end of the document."""
@@ -55,7 +56,10 @@ class JsonLog:
         return text[at:] if self.closed else ""
 
     def _token(self, sign: str | None, string: str | None, word: str | None) -> None:
-        if sign in {"{", "["}:
+        if sign not in {"}", "]", ",", ":"} and not self._separated:  # two values side by side, such as a row
+            self.failed = True
+        elif sign in {"{", "["}:
+            self._separated = True
             self._open({} if sign == "{" else [])
         elif sign in {"}", "]"}:
             if not self._stack or isinstance(self._stack[-1][0], dict) != (sign == "}"):
@@ -63,10 +67,14 @@ class JsonLog:
                 return
             self._stack.pop()
             self.closed = not self._stack
+            self._separated = False
         elif not self._stack:
             self.failed = True
         elif sign is None:
+            self._separated = False
             self._value(_unescaped(string) if string is not None else (word or ""), quoted=string is not None)
+        else:
+            self._separated = True
 
     def _open(self, new: dict[str, Any] | list[Any]) -> None:
         if len(self._stack) >= _DEEPEST:
