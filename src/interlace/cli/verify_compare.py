@@ -48,8 +48,8 @@ def compare(*, before: str, after: str, noise: float, as_json: bool) -> None:
 
 
 def _show(changes: tuple[Change, ...], *, as_json: bool) -> None:
-    from interlace.verify.comparison import outcome
-    from interlace.verify.statement import change_line, comparison_document
+    from interlace.verify.comparison import describe, outcome
+    from interlace.verify.statement import comparison_document
 
     if as_json:
         import msgspec
@@ -61,9 +61,7 @@ def _show(changes: tuple[Change, ...], *, as_json: bool) -> None:
 
     told = [change for change in changes if change.meaning != "same"]
     largest = max(told or changes, key=lambda each: abs(each.change), default=None)
-    click.echo(
-        f"{outcome(changes)}: {change_line(largest)}" if largest is not None else "cannot tell: nothing in common"
-    )
+    click.echo(f"{outcome(changes)}: {describe(largest)}" if largest is not None else "cannot tell: nothing in common")
     if not changes:
         return
     click.echo()

@@ -17,7 +17,7 @@ from interlace.fabric.family import Family
 from interlace.verify.arithmetic import contradictions
 from interlace.verify.assertions import SELF_FAILING
 from interlace.verify.baseline import stand
-from interlace.verify.comparison import ASSUMED_NOISE
+from interlace.verify.comparison import ASSUMED_NOISE, describe
 from interlace.verify.curve import LARGE, Curve, curve, main_curve, reaches, size_name, time_name
 from interlace.verify.run import Run
 from interlace.verify.shape import Shape, nic_plateau, shapes
@@ -25,6 +25,8 @@ from interlace.verify.verdict import Evidence, Verdict, worst
 
 _NOISE: Final = {"tcpx": 0.10, "tcpxo": 0.10, "rdma": 0.03, "nvlink": 0.01}
 """Relative spread of repeats on healthy nodes, by transport of the family."""
+_SHOWN: Final = 16
+"""Sizes that are named one by one."""
 _IMPOSSIBLE: Final = 1.02
 """Above the bound by more than rounding and clocks explain."""
 
@@ -174,7 +176,10 @@ class _Draft:
                 "Give a baseline of the same collective, number of ranks and sizes.",
                 judged=False,
             )
-        self.say("baseline", standing.text)
+        changed = [describe(change) for change in standing.changes if change.meaning != "same"]
+        self.say("baseline", standing.text, *changed[:_SHOWN])
+        if len(changed) > _SHOWN:
+            self.say("baseline", f"{len(changed) - _SHOWN} more sizes changed")
         return self.finish(standing.verdict, standing.text)
 
     def by_band(self) -> Assessment:

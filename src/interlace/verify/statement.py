@@ -11,7 +11,6 @@ from typing import Any
 from interlace.verify.bandwidth import Assessment
 from interlace.verify.causes import Finding
 from interlace.verify.comparison import Change, outcome
-from interlace.verify.curve import size_name
 from interlace.verify.judgement import Judgement
 from interlace.verify.verdict import Evidence
 
@@ -57,16 +56,6 @@ def document(judgement: Judgement) -> dict[str, Any]:
         "disagreements": list(judgement.disagreements),
         "runs": [_run(each) for each in judgement.assessments],
     }
-
-
-def change_line(change: Change) -> str:
-    """``all_gather over 16 ranks at 1 GiB, in-place: 182 to 122 GB/s (-33 %, noise 10 % assumed): slower``."""
-    how = "measured" if change.noise_measured else "assumed"
-    return (
-        f"{change.collective} over {change.ranks} ranks at {size_name(change.size)}, {change.place}:"
-        f" {change.before:.4g} to {change.after:.4g} GB/s"
-        f" ({change.change:+.1%}, noise {change.noise:.1%} {how}): {change.meaning}"
-    )
 
 
 def comparison_document(changes: tuple[Change, ...]) -> dict[str, Any]:

@@ -44,6 +44,15 @@ def test_a_higher_start_cost_degrades_a_run_whose_large_sizes_are_as_before() ->
     assert "up to 1 MiB" in judgement.cause
 
 
+def test_each_size_that_changed_is_named_with_its_noise() -> None:
+    judgement = judged(table(times(rate=100, floor_us=130)), baseline=baseline())
+    named = [each.text for each in judgement.evidence if each.kind == "baseline"]
+    assert any(
+        "at 1 GiB, out-of-place: 147.2 to 98.73 GB/s (-32.9%, noise 10.0% assumed): slower" in text for text in named
+    )
+    assert not any(" at 1 MiB" in text for text in named)
+
+
 def test_a_baseline_judges_what_has_no_band() -> None:
     alone = table(times(rate=440, floor_us=30, ranks=8), ranks=8, nodes=1)
     before = read(alone)[0]

@@ -260,3 +260,12 @@ def test_what_could_slow_a_run_and_did_not_is_only_noted() -> None:
     slow = judged(with_lines(table(times(rate=150, floor_us=130)), [*said(), *retries]))
     assert slow.verdict == "degraded"
     assert "a rank tries to reach an address that is not routed" in slow.cause
+
+
+def test_a_rack_whose_user_turned_nvlink_off_is_judged_by_its_nics() -> None:
+    output = table(times(rate=170, floor_us=60, ranks=8), ranks=8, device="NVIDIA GB200")
+    start = said(network="gIB", ranks=8, nics=4, settings={"NCCL_MNNVL_ENABLE": "0"})
+    judgement = judged(with_lines(output, start), family="a4x")
+    assert judgement.verdict == "pass"
+    assert judgement.transport == "gIB"
+    assert "NVLink between nodes: the NICs carried the data" in judgement.not_tested
