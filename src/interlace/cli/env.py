@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from interlace.cli.exits import Code, Exit
-from interlace.cli.families import known_family
+from interlace.cli.families import choose_software, known_family
 
 if TYPE_CHECKING:
     from interlace.fabric.environment import Environment, Interfaces
-    from interlace.fabric.family import Family, SoftwareTuple
+    from interlace.fabric.family import Family
 
 Format = Literal["sh", "dotenv", "k8s", "json"]
 
@@ -65,35 +65,12 @@ def env(
     if env_file and not check:
         raise Exit(Code.REFUSED, "--env-file is checked against a guest config; name one with --check FILE")
     if check:
+        if software.environment == "source" and not env_file:
+            click.echo(f"interlace: {found.script} on the node may set more than is known here", err=True)
         _check(check, found, env_file=env_file, as_json=form == "json")
         return
     what = view.Subject(family=family.id, software=software.id, profile=profile)
     click.echo(view.render(found, what=what, form=form, explain=explain), nl=False)
-
-
-def choose_software(family: Family, *, tuple_id: str | None, cluster_version: str | None) -> SoftwareTuple:
-    """The tuple that the options name. Raises Exit for one that is not known or does not fit the version."""
-    from interlace.fabric.family import FamilyError
-    from interlace.fabric.minimum import judge
-    from interlace.fabric.version import VersionError, gke_version
-
-    try:
-        version = gke_version(cluster_version) if cluster_version else None
-    except VersionError as error:
-        raise Exit(Code.REFUSED, f"--cluster-version: {error}") from None
-    if version is not None and not (verdict := judge(family, version)).ok:
-        raise Exit(Code.REFUSED, verdict.why)
-    try:
-        software = family.software(tuple_id) if tuple_id else family.software_for(version)
-    except FamilyError as error:
-        raise Exit(Code.REFUSED, str(error)) from None
-    if not software.fits_gke(version):
-        limits = " and ".join(
-            [f"from {software.gke_from}"] * bool(software.gke_from)
-            + [f"below {software.gke_below}"] * bool(software.gke_below)
-        )
-        raise Exit(Code.REFUSED, f"software tuple {software.id} is for GKE {limits}, and the cluster has {version}")
-    return software
 
 
 def _interfaces(family: Family, *, control: str, data: str | None) -> Interfaces:

@@ -1,6 +1,6 @@
 """``interlace families``: what is known about each hardware family, with sources.
 
-No decisions here: the facts are those of ``interlace.fabric``.
+Also the options about families that other verbs share. No decisions here: the facts are those of ``interlace.fabric``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 from interlace.cli.exits import Code, Exit
 
 if TYPE_CHECKING:
-    from interlace.fabric.family import Family
+    from interlace.fabric.family import Family, SoftwareTuple
 
 _OBJECT = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
@@ -100,6 +100,31 @@ def known_family(name: str) -> Family:
         return find(name)
     except FamilyError as error:
         raise Exit(Code.REFUSED, str(error)) from None
+
+
+def choose_software(family: Family, *, tuple_id: str | None, cluster_version: str | None) -> SoftwareTuple:
+    """The tuple that the options name. Raises Exit for one that is not known or does not fit the version."""
+    from interlace.fabric.family import FamilyError
+    from interlace.fabric.minimum import judge
+    from interlace.fabric.version import VersionError, gke_version
+
+    try:
+        version = gke_version(cluster_version) if cluster_version else None
+    except VersionError as error:
+        raise Exit(Code.REFUSED, f"--cluster-version: {error}") from None
+    if version is not None and not (verdict := judge(family, version)).ok:
+        raise Exit(Code.REFUSED, verdict.why)
+    try:
+        software = family.software(tuple_id) if tuple_id else family.software_for(version)
+    except FamilyError as error:
+        raise Exit(Code.REFUSED, str(error)) from None
+    if not software.fits_gke(version):
+        limits = " and ".join(
+            [f"from {software.gke_from}"] * bool(software.gke_from)
+            + [f"below {software.gke_below}"] * bool(software.gke_below)
+        )
+        raise Exit(Code.REFUSED, f"software tuple {software.id} is for GKE {limits}, and the cluster has {version}")
+    return software
 
 
 def network_names(family: Family, text: str | None) -> dict[str, str]:

@@ -202,8 +202,7 @@ def status(
 
 
 def _print_family(options: dict[str, Any]) -> None:
-    from interlace.cli.env import choose_software
-    from interlace.cli.families import known_family, network_names
+    from interlace.cli.families import choose_software, known_family, network_names
     from interlace.manifests import IMAGE
     from interlace.manifests.family import PARTS, Plan, family_manifests
     from interlace.manifests.networks import VpcNames

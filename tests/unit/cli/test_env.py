@@ -149,6 +149,15 @@ def test_an_environment_of_ones_own_is_checked(tmp_path: Path) -> None:
     assert "error: NCCL_BUFFSIZE is 4194304, and the plugin expects 8388608" in told.stdout
 
 
+def test_where_a_script_sets_the_environment_the_check_says_what_it_cannot_see(tmp_path: Path) -> None:
+    config = tmp_path / "guest_config.txtpb"
+    config.write_text('env_var { name: "NCCL_P2P_NVL_CHUNKSIZE" check_policy: POLICY_ENFORCED value: "262144" }')
+    told = run("--family", "a4", "--check", str(config))
+    assert told.exit_code == 1
+    assert "set_nccl_env.sh on the node may set more than is known here" in told.stderr
+    assert "may set more" not in run("--family", "a3-mega", "--check", str(CONFIG)).stderr
+
+
 def test_what_the_config_says_and_is_not_known_leaves_the_answer_open(tmp_path: Path) -> None:
     config = tmp_path / "config.txtpb"
     config.write_text('env_var { name: "NCCL_PROTO" check_policy: POLICY_MAYBE value: "Simple" }')
