@@ -11,13 +11,12 @@ from typing import Final
 
 import msgspec
 
+from interlace.api.webhook import FABRIC_LABEL, OFF
 from interlace.fabric.family import Family, FamilyError, families, find
 from interlace.pods.draft import Draft, mapping, mappings, strings, words
 from interlace.pods.errors import InjectError
 from interlace.pods.gpus import CHANNEL_CLASS, Gpus, claimed, gpus
 
-LABEL: Final = "interlace.dev/fabric"
-"""On a Pod or its namespace: a family, or ``auto``."""
 MACHINE_KEYS: Final = (
     "node.kubernetes.io/instance-type",
     "cloud.google.com/gce-machine-type",
@@ -64,9 +63,11 @@ def recognise(
     if not found.containers:
         return Recognition(family=None, why="no container asks for GPUs")
     wanted = wishes(draft)
-    label = draft.labels.get(LABEL, "auto")
+    label = draft.labels.get(FABRIC_LABEL, "auto")
     given = named if named not in (None, "auto") else label if label != "auto" else None
-    path = f"metadata.labels[{LABEL}]" if named in (None, "auto") else "--family"
+    path = f"metadata.labels[{FABRIC_LABEL}]" if named in (None, "auto") else "--family"
+    if OFF in (label, given):
+        return Recognition(family=None, why=f"the label {FABRIC_LABEL} says {OFF}")
     told = _given(given, path) if given else None
     selected = _selected(wanted)
     if told is not None:
@@ -96,7 +97,7 @@ def recognise(
         draft.spec.get("nodeSelector"),
         f"the family cannot be told: the Pod asks for {what} and selects no machine type"
         + (f"; it may be for {_names(candidates)}" if candidates else ""),
-        f"give --family, set the label {LABEL}, or select {MACHINE_KEYS[0]}",
+        f"give --family, set the label {FABRIC_LABEL}, or select {MACHINE_KEYS[0]}",
     )
 
 

@@ -37,17 +37,11 @@ def install(
     if daemon is None:
         daemon = _place(draft, contract, software=software, version=version)
         reason = "the daemon's contract"
-        probe = contract.probe
-        if daemon.init and probe is not None:
-            daemon.fields["startupProbe"] = {
-                "exec": {"command": list(probe.command)},
-                "initialDelaySeconds": probe.delay,
-                "periodSeconds": probe.period,
-                "failureThreshold": probe.failures,
-            }
     else:
         reason = "the daemon that is there lacks it"
         _judge(draft, daemon, software=software)
+    if daemon.init:
+        _stay(draft, contract, daemon)
     merge(draft, daemon, contract.env, interfaces=Interfaces(), lib=family.pod.lib)
     mount(draft, daemon, contract.mounts, contract=family.pod, reason=reason)
     if host_network:
@@ -120,6 +114,22 @@ def _judge(draft: Draft, daemon: Container, *, software: SoftwareTuple) -> None:
             f"{daemon.path}: as an ordinary container the daemon runs on when the work has ended, and a Job with such "
             "Pods does not complete (S25); move it to initContainers with restartPolicy Always"
         )
+
+
+def _stay(draft: Draft, contract: Sidecar, daemon: Container) -> None:
+    """Make an init container one that stays, and that the others wait for until it is ready."""
+    if not daemon.native_sidecar:
+        draft.completed(f"{daemon.path}.restartPolicy", "Always", "without it the Pod waits for the daemon's end")
+        daemon.fields["restartPolicy"] = "Always"
+    probe = contract.probe
+    if probe is not None and daemon.fields.get("startupProbe") is None:
+        draft.added(f"{daemon.path}.startupProbe", " ".join(probe.command), "the work starts when the daemon is ready")
+        daemon.fields["startupProbe"] = {
+            "exec": {"command": list(probe.command)},
+            "initialDelaySeconds": probe.delay,
+            "periodSeconds": probe.period,
+            "failureThreshold": probe.failures,
+        }
 
 
 def _devices(draft: Draft, contract: Sidecar, daemon: Container) -> None:

@@ -17,6 +17,7 @@ from interlace.pods.draft import Container, Draft, Json, mappings, rows
 from interlace.pods.errors import InjectError
 
 _SHM: Final = "/dev/shm"  # noqa: S108  the folder itself is the subject
+_TMP: Final = "/tmp"  # noqa: S108  the folder itself is the subject
 _LIBRARIES: Final = "/lib64"
 
 
@@ -49,7 +50,11 @@ def _mounted(draft: Draft, container: Container, wanted: Mount, volume: Volume) 
     sources = {str(each.get("name")): each for each in mappings(draft.spec, "volumes", "spec.volumes")}
     for index, entry in enumerate(mappings(container.fields, "volumeMounts", path)):
         at = str(entry.get("mountPath", "")).rstrip("/")
-        source = sources.get(str(entry.get("name")), {})
+        source = sources.get(str(entry.get("name")))
+        if source is None and entry.get("name") == volume.name and at == wanted.path:
+            _place(draft, volume, reason="a mount names it, and nothing declared it (S3)")
+            return True
+        source = source or {}
         if wanted.path == _SHM and at == _SHM:
             return True  # whatever the user put there is the user's
         below = _suffix(source, volume)
@@ -67,6 +72,11 @@ def _mounted(draft: Draft, container: Container, wanted: Mount, volume: Volume) 
             continue
         if at == wanted.path + below:
             return True
+        if not volume.host_path and at == _TMP:
+            draft.warn(
+                f"{path}[{index}]: the sockets hide the image's own {_TMP} (S22); {wanted.path} is their folder now"
+            )
+            continue
         if at == wanted.path or (below and at.startswith(wanted.path)):
             raise InjectError(
                 f"{path}[{index}]",

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from interlace.api.webhook import FABRIC_LABEL
 from interlace.fabric.family import Family, FamilyError
 from interlace.fabric.version import GkeVersion, Minor
 from interlace.pods.draft import Change, Draft, mapping
@@ -20,7 +21,6 @@ from interlace.pods.gpus import CHANNEL_CLASS, RESOURCE, claimed
 from interlace.pods.inject import inject
 from interlace.pods.kinds import PATHS, group_and_kind, hidden, places
 from interlace.pods.nvlink import LABEL as CHANNEL
-from interlace.pods.recognition import LABEL as FABRIC
 from interlace.pods.recognition import recognise
 from interlace.pods.surroundings import Surroundings, networks_for
 
@@ -102,7 +102,7 @@ def _train_job(value: dict[str, Any], found: Surroundings) -> Workload:
             "spec.runtimeRef",
             runtime,
             "a TrainJob has no Pod template: its Pods are made from the runtime",
-            f"put the runtime into the same file, or let the webhook set up its Pods (label {FABRIC})",
+            f"put the runtime into the same file, or let the webhook set up its Pods (label {FABRIC_LABEL})",
         )
     return Workload(value=value)
 
@@ -169,8 +169,8 @@ class _Work:
         if self.options.family:
             return self.options.family
         labels = self._meta("labels")
-        around = labels.get(FABRIC) if isinstance(labels, dict) else None
-        return draft.labels.get(FABRIC) or (around if isinstance(around, str) else "auto")
+        around = labels.get(FABRIC_LABEL) if isinstance(labels, dict) else None
+        return draft.labels.get(FABRIC_LABEL) or (around if isinstance(around, str) else "auto")
 
     def _meta(self, key: str) -> Any:
         metadata = self.value.get("metadata")

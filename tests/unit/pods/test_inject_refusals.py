@@ -289,6 +289,7 @@ def test_two_names_for_the_channel_are_refused() -> None:
         (pod(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}), "a3-high", "h100"),
         (pod(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4"}), None, "no machine of a known family"),
         (pod(container(gpus=0)), None, "no container asks"),
+        (pod(labels={"interlace.dev/fabric": "off"}, nodeSelector={MACHINE: "a3-megagpu-8g"}), None, "says off"),
         (pod(labels={"interlace.dev/fabric": "a3-ultra"}), "a3-ultra", "label"),
         (pod(labels={"interlace.dev/fabric": "auto"}, nodeSelector={MACHINE: "a4-highgpu-8g"}), "a4", "a4-highgpu-8g"),
     ],
