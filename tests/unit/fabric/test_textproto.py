@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlace.fabric.textproto import Field, TextProtoError, messages, parse, strings
+
+calm = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Nothing here depends on how fast the machine is."""
 
 
 def shape(fields: tuple[Field, ...]) -> list[tuple[str, object]]:
@@ -67,6 +70,7 @@ def test_what_is_wrong_is_named_with_its_line(text: str, says: str) -> None:
     assert says in str(caught.value)
 
 
+@calm
 @given(st.text(alphabet="ab:{}<>[]\"'\\,;#-1.\n \x00é", max_size=60))
 def test_no_text_raises_anything_else(text: str) -> None:
     with contextlib.suppress(TextProtoError):
@@ -90,6 +94,7 @@ def written(tree: object) -> str:
     return "\n".join(parts)
 
 
+@calm
 @given(TREES)
 def test_what_is_written_is_read_back(tree: list[tuple[str, object]]) -> None:
     def plain(value: object) -> object:

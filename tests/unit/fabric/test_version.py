@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlace.fabric.family import families, find
@@ -17,11 +17,15 @@ from interlace.fabric.version import (
     minor_version,
 )
 
+calm = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Nothing here depends on how fast the machine is."""
+
 VERSIONS = st.builds(
     GkeVersion, st.integers(0, 9), st.integers(0, 9999), st.integers(0, 999999), st.integers(0, 10**12 - 1)
 )
 
 
+@calm
 @given(VERSIONS)
 def test_what_is_written_is_read_back(version: GkeVersion) -> None:
     assert gke_version(str(version)) == version
@@ -29,12 +33,14 @@ def test_what_is_written_is_read_back(version: GkeVersion) -> None:
     assert minor_version(str(version.of)) == version.of
 
 
+@calm
 @given(VERSIONS, VERSIONS)
 def test_the_order_is_that_of_the_numbers(one: GkeVersion, other: GkeVersion) -> None:
     assert (one < other) == (tuple(one) < tuple(other))
     assert (one == other) == (str(one) == str(other))
 
 
+@calm
 @given(st.text(max_size=40))
 def test_any_text_is_a_version_or_an_error_that_quotes_it(text: str) -> None:
     for read in (gke_version, minor_version, driver_version):
@@ -87,6 +93,7 @@ def test_a_version_is_judged_by_its_own_minor(family: str, version: str, ok: boo
     assert says in verdict.why
 
 
+@calm
 @given(st.sampled_from([f for f in families() if f.node.gke]), VERSIONS)
 def test_a_newer_patch_is_never_worse(family: object, version: GkeVersion) -> None:
     from interlace.fabric.family import Family
