@@ -145,3 +145,59 @@ async def test_all_channels_are_refused_by_the_server_and_by_prepare(cluster: Cl
 
     message = await eventually(told, within=WITHIN, every=0.2, what="an event that says why")
     assert "use Single" in message
+
+
+async def test_a_pod_that_meets_another_domain_is_evicted_and_runs_when_there_is_room(
+    cluster: Cluster, namespace: str
+) -> None:
+    owner = await _form(cluster, "owner", namespace=namespace, replicas=4, isolation="Domain")
+    assert {pod.spec.node_name for pod in owner} == {*cluster.gpu_nodes}
+    await cluster.apply(domain("guest", namespace=namespace))
+    made = await cluster.client.get(ComputeDomain, "guest", namespace=namespace)
+    await cluster.apply(_loose_template("loose", namespace=namespace, uid=made.metadata.uid))
+    await cluster.apply(deployment("guest", namespace=namespace, replicas=1, template="loose", gpus=0))
+    seen: set[str] = set()
+
+    def again() -> bool:
+        seen.update(pod.metadata.name for pod in pods(cluster, "guest", namespace=namespace) if pod.spec.node_name)
+        return len(seen) > 1
+
+    await cluster.signal.until("a second pod of the guest", again, within=WITHIN)
+
+    async def told() -> str:
+        found = [event for name in seen for event in await events(cluster, namespace, about=name)]
+        return next((event.message for event in found if event.reason == "NodeOfOtherDomain"), "")
+
+    message = await eventually(told, within=WITHIN, every=0.2, what="an event that says why")
+    assert f"ComputeDomain {namespace}/owner" in message
+    assert "evicted" in message
+    assert {pod.metadata.uid for pod in pods(cluster, "owner", namespace=namespace)} == {
+        pod.metadata.uid for pod in owner
+    }
+    await cluster.apply(deployment("owner", namespace=namespace, replicas=0, template="owner-channel"))
+    await cluster.signal.until(
+        "a Ready pod of the guest",
+        lambda: any(pod.ready for pod in pods(cluster, "guest", namespace=namespace)),
+        within=WITHIN,
+    )
+
+
+def _loose_template(name: str, *, namespace: str, uid: str) -> dict[str, object]:
+    """A claim template whose selector takes a device of anybody."""
+    selector = {"cel": {"expression": f'device.attributes["{DRIVER}"].domain != "nobody"'}}
+    request = {"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS, "selectors": [selector]}}
+    parameters = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "domainID": uid,
+        "kind": "ComputeDomainChannelConfig",
+    }
+    config = {"requests": ["channel"], "opaque": {"driver": DRIVER, "parameters": parameters}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "metadata": {"labels": {DOMAIN_LABEL: uid}},
+            "spec": {"devices": {"requests": [request], "config": [config]}},
+        },
+    }

@@ -20,6 +20,8 @@ from interlace.domains.status import claim_ready
 
 PATIENCE = 1.0
 """Seconds that a collision lasts until it is ended: a Pod that has just finished gives its node back by itself."""
+LONGEST = 64.0
+"""The patience doubles with each collision of a domain up to this: its next Pod may end on such a node again."""
 
 
 class Collision(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,19 +62,28 @@ class Grace:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
         self._done: set[str] = set()
+        self._patience = PATIENCE
+        self._last = float("-inf")
 
     def due(self, found: Iterable[Collision], *, now: float) -> list[Collision]:
         """Those to end now; each is returned until ``settled``."""
         known = {collision.claim.metadata.uid: collision for collision in found}
         self._since = {uid: self._since.get(uid, now) for uid in known}
         self._done &= known.keys()
-        return [known[uid] for uid, since in self._since.items() if since + PATIENCE <= now and uid not in self._done]
+        if not known and self._last + 2 * LONGEST <= now:
+            self._patience = PATIENCE
+        return [known[uid] for uid in self._open() if self._since[uid] + self._patience <= now]
 
-    def settled(self, collision: Collision) -> None:
-        """The collision was dealt with."""
-        self._done.add(collision.claim.metadata.uid)
+    def settled(self, found: Sequence[Collision], *, now: float) -> None:
+        """These collisions were dealt with."""
+        if found:
+            self._done |= {collision.claim.metadata.uid for collision in found}
+            self._patience, self._last = min(2 * self._patience, LONGEST), now
 
     def next_in(self, *, now: float) -> float | None:
         """Seconds until there is something to end, None while there is nothing."""
-        times = [since + PATIENCE - now for uid, since in self._since.items() if uid not in self._done]
+        times = [self._since[uid] + self._patience - now for uid in self._open()]
         return max(0.0, min(times)) if times else None
+
+    def _open(self) -> list[str]:
+        return [uid for uid in self._since if uid not in self._done]

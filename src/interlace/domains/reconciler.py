@@ -215,10 +215,11 @@ class Reconciler:
             for collision in collisions.losers(self._sources.claims_on(node), node=node, group=self._sources.group)
             if collisions.domain_of(collision.claim) == uid
         ]
-        for collision in memo.grace.due(found, now=now):
+        due = memo.grace.due(found, now=now)
+        for collision in due:
             mine, theirs = _path_of(domain), self._path(collision.holder)
             self._metrics.pods_evicted.inc(await self._evictor.end(collision, mine=mine, theirs=theirs))
-            memo.grace.settled(collision)
+        memo.grace.settled(due, now=now)
         return memo.grace.next_in(now=now)
 
     def _path(self, uid: str) -> str:

@@ -6,7 +6,8 @@ all name their holder (the uid of a domain), so nobody else takes one. The steps
 
 * free to open only while the holder alone has claims here, one of them prepared, and the controller asks;
 * open to free in two: first one device that still names the holder, and after ``CLOSING`` seconds without
-  a claim the free device. The scheduler may have given a slot away a moment before;
+  a claim of it the free device. The scheduler may have given a slot away a moment before; where somebody else came
+  in all the same, the device names that one instead;
 * what an earlier run of the agent offered is read from the slice; where that is gone, the first offer is
   not the free device while a prepared claim or a clique row names somebody.
 
@@ -73,7 +74,7 @@ def settle(before: Offer | None, seen: Seen, *, quiet: float) -> Offer | None:
         asked = before.holder in seen.prepared and seen.rows.get(before.holder, False)
         return Offer(holder=before.holder, slots=SLOTS) if asked else before
     closing = Offer(holder=before.holder)
-    return FREE if before == closing and quiet >= CLOSING else closing
+    return _rebuild(seen) if before == closing and quiet >= CLOSING else closing
 
 
 def closes(offer: Offer | None, seen: Seen) -> bool:
