@@ -28,6 +28,30 @@ variables, `enforced` means that the plugin ends a job whose value differs, `req
 is slower without it, `recommended` that a value of your own stands. `{control}` is the interface of the Pod network,
 `{data}` those for traffic of GPUs in the order of the NICs, `{lib}` the folder with NCCL and its plugin.
 
+## From a node pool to a first measurement
+
+```sh
+interlace families versions a3-mega --cluster-version 1.33.5-gke.1308000   # is the cluster new enough?
+interlace manifests --family a3-mega --network-prefix my-project | kubectl apply --server-side -f -
+interlace manifests status --family a3-mega --timeout 600                  # waits; says what is missing and why
+kubectl logs interlace-canary                                              # what a container on such a node is given
+kubectl patch job nccl-test -p '{"spec":{"suspend":false}}'                # an all-gather over two nodes
+```
+
+The networks name the VPC networks `PREFIX-net-1` and subnets `PREFIX-sub-1` and so on (RDMA families: `PREFIX-rdma-net`,
+`PREFIX-rdma-sub-0`, and `PREFIX-gvnic-net-0` for the NIC of the host). The installer has the name and the labels of
+Google's own and takes its place; each of its steps may run again on a node. The test is a suspended Job, wired by the
+same injection as any Pod. `--part` prints parts of it all.
+
+What the plugin on a node would say to an environment is known before a job starts:
+
+```sh
+kubectl exec POD -- cat /usr/local/nvidia/lib64/a3plus_guest_config.textproto |
+  interlace env --family a3-mega --check -                                 # or --env-file FILE for an environment of yours
+```
+
+## The families
+
 """
 
 

@@ -188,7 +188,10 @@ def _injector(seen: Seen, nodes: list[str]) -> Check:
     if seen.injectors is None and seen.components is None:
         return _unread("injector", "Pods of the device injector")
     ours = [pod for pod in _component(seen.components, AGENT) or [] if _mounts(pod, NRI)]
-    remedy = "install a device injector: without one the sidecar gets no GPU devices"
+    remedy = (
+        "install a device injector, without one the sidecar gets no GPU devices; where GKE brings its own, the canary "
+        "Pod tells whether it works"
+    )
     return _everywhere("injector", [*(seen.injectors or []), *ours], nodes, remedy=remedy)
 
 
