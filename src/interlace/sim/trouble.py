@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -88,8 +88,13 @@ async def poison(client: Client, *, namespace: str, victim: str) -> int:
     return taken
 
 
-async def make_noise(client: Client, *, uid: str, namespace: str, changes: int, claims: int = 10) -> None:
-    """So many changes of claims that carry the label of the domain ``uid``, which the controller has to look at."""
+async def make_noise(
+    client: Client, *, uid: str, namespace: str, changes: int, claims: int = 10, over: float = 0.0
+) -> None:
+    """So many changes of claims that carry the label of the domain ``uid``, which the controller has to look at.
+
+    They are spread ``over`` so many seconds; by default they come as fast as the server takes them.
+    """
     names = [f"noise-{number}" for number in range(claims)]
     for name in names:
         body = {
@@ -99,13 +104,14 @@ async def make_noise(client: Client, *, uid: str, namespace: str, changes: int, 
         await client.create(ResourceClaim, body, namespace=namespace)
     async with asyncio.TaskGroup() as group:
         for name in names:
-            group.create_task(_change(client, name, namespace=namespace, numbers=range(changes // claims)))
+            group.create_task(_change(client, name, namespace=namespace, times=changes // claims, over=over))
 
 
-async def _change(client: Client, name: str, *, namespace: str, numbers: Sequence[int]) -> None:
-    for number in numbers:
+async def _change(client: Client, name: str, *, namespace: str, times: int, over: float) -> None:
+    for number in range(times):
         patch = {"metadata": {"annotations": {"example.com/noise": str(number)}}}
         await client.merge_patch(ResourceClaim, name, patch, namespace=namespace)
+        await asyncio.sleep(over / times)
 
 
 def _domain(
