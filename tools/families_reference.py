@@ -38,16 +38,16 @@ kubectl logs interlace-canary                                              # wha
 kubectl patch job nccl-test -p '{"spec":{"suspend":false}}'                # an all-gather over two nodes
 ```
 
-The networks name the VPC networks `PREFIX-net-1` and subnets `PREFIX-sub-1` and so on (RDMA families: `PREFIX-rdma-net`,
-`PREFIX-rdma-sub-0`, and `PREFIX-gvnic-net-0` for the NIC of the host). The installer has the name and the labels of
-Google's own and takes its place; each of its steps may run again on a node. The test is a suspended Job, wired by the
-same injection as any Pod. `--part` prints parts of it all.
+The networks name the VPC networks `PREFIX-net-1` and subnets `PREFIX-sub-1` and so on (RDMA families:
+`PREFIX-rdma-net`, `PREFIX-rdma-sub-0`, and `PREFIX-gvnic-net-0` for the NIC of the host). The installer has the name
+and the labels of Google's own and takes its place; each of its steps may run again on a node. The test is a suspended
+Job, wired by the same injection as any Pod. `--part` prints parts of it all.
 
 What the plugin on a node would say to an environment is known before a job starts:
 
 ```sh
 kubectl exec POD -- cat /usr/local/nvidia/lib64/a3plus_guest_config.textproto |
-  interlace env --family a3-mega --check -                                 # or --env-file FILE for an environment of yours
+  interlace env --family a3-mega --check -                # --env-file FILE checks an environment of your own
 ```
 
 ## The families
