@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from interlace.api.resource import DeviceAttribute, ResourceSlice
+from interlace.domains.sharing import LONG_PATIENCE, PATIENCE, Queueing, is_free
+from tests.unit.domains.objects import RACK, claim, node_slice
+
+
+def test_nodes_are_opened_soon_only_where_none_is_free() -> None:
+    queueing = Queueing()
+    queueing.observe([claim("a")], now=10)
+    assert queueing.due_in(free_nodes=False, now=10) == PATIENCE
+    assert queueing.due_in(free_nodes=True, now=10) == LONG_PATIENCE
+    queueing.observe([claim("a"), claim("b")], now=12)
+    assert queueing.due_in(free_nodes=False, now=12) == PATIENCE - 2
+
+
+def test_a_claim_that_was_placed_does_not_count_and_waits_anew_if_it_comes_back() -> None:
+    queueing = Queueing()
+    queueing.observe([claim("a")], now=0)
+    queueing.observe([], now=5)
+    assert queueing.due_in(free_nodes=False, now=5) is None
+    assert not queueing.waits
+    queueing.observe([claim("a")], now=9)
+    assert queueing.due_in(free_nodes=False, now=9) == PATIENCE
+
+
+def _slice(**attributes: DeviceAttribute) -> ResourceSlice:
+    made = node_slice("n1", clique_id=f"{RACK}.0")
+    for device in made.spec.devices:
+        device.attributes.update(attributes)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("slices", "free"),
+    [
+        ([_slice()], True),
+        ([_slice(domain=DeviceAttribute(string=""))], True),
+        ([_slice(domain=DeviceAttribute(string="uid"))], False),
+        ([_slice(type=DeviceAttribute(string="channel-unhealthy"))], False),
+        ([_slice(type=DeviceAttribute(string="daemon"))], False),
+        ([], False),
+    ],
+)
+def test_a_node_is_free_when_it_offers_a_device_to_anybody(slices: list[ResourceSlice], free: bool) -> None:
+    assert is_free(slices, []) is free
+
+
+def test_a_node_with_a_claim_is_not_free_whatever_its_slice_says() -> None:
+    assert not is_free([_slice(domain=DeviceAttribute(string=""))], [claim("a", node="n1")])
