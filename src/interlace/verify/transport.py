@@ -15,6 +15,7 @@ import msgspec
 from interlace.verify.events import LogEvent
 
 SOCKET: Final = "Socket"
+MNNVL: Final = "MNNVL"
 
 _NETWORK = re.compile(r"Using network (\S+)")
 _CHANNEL = re.compile(
@@ -40,7 +41,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     direct: bool | None = None
     """Whether all channels over a NIC reached GPU memory directly (``/GDRDMA``); None without such lines."""
     local: tuple[str, ...] = ()
-    """How GPUs of a node or of an NVLink domain were joined: ``P2P``, ``SHM``."""
+    """How GPUs of a node or of an NVLink domain were joined: ``P2P``, ``SHM``, ``MNNVL``."""
     ranks: int | None = None
     nodes: int | None = None
     local_ranks: int | None = None
@@ -74,7 +75,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.carriers:
             return self.carriers[0]
-        if self.mnnvl and (nodes or self.nodes or 1) > 1:
+        if MNNVL in self.local or (self.mnnvl and (nodes or self.nodes or 1) > 1):
             return "NVLink"
         if (nodes or self.nodes) == 1:
             return {"P2P": "NVLink or PCIe inside the node", "SHM": "shared memory"}.get((*self.local, "")[0])
@@ -110,7 +111,7 @@ class _Watch:
             self.direct.append("GDRDMA" in via or "GDR" in via.split("/")[3:])
             self.facts.setdefault("first_channel", event)
         else:
-            kind = via.split("/")[0]
+            kind = MNNVL if MNNVL in via else via.split("/")[0]
             self.local[kind] = self.local.get(kind, 0) + 1
 
     def comm(self, event: LogEvent, found: re.Match[str]) -> None:

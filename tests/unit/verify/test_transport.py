@@ -57,6 +57,10 @@ def test_nvlink_between_nodes_is_on_only_if_every_rank_says_so() -> None:
     assert of([]).mnnvl is None
 
 
+def test_channels_over_nvlink_between_nodes_name_it_themselves() -> None:
+    assert of([line(0, 4, "NCCL INFO Channel 00/0 : 0[0] -> 4[0] via P2P/MNNVL")]).ran(2) == "NVLink"
+
+
 def test_direct_memory_access_is_told_from_the_channel_lines() -> None:
     assert of(said()).direct is True
     assert of(said(direct=False)).direct is False
