@@ -17,7 +17,7 @@ from bench.domains.natives import compile_nvml
 from bench.domains.series import Series
 from bench.domains.usage import read_usage
 from bench.domains.world import World
-from interlace.manifests import HTTP_PORT
+from interlace.manifests.components import HTTP_PORT
 from interlace.sim import audit
 from interlace.sim.cluster import NAMESPACE, Cluster, ClusterSettings, run_cluster
 from interlace.sim.kubelet.process import find_processes

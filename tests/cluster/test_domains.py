@@ -152,7 +152,9 @@ async def test_an_unknown_field_in_an_opaque_config_is_refused_by_name(cluster: 
     assert "color" in message
     claim = await cluster.client.get(ResourceClaim, "strict", namespace=namespace)
     (status,) = claim.status.devices
-    assert [(item.type, item.status, item.reason) for item in status.conditions] == [("Ready", "False", "BadConfig")]
+    assert [(item.type, item.status, item.reason) for item in status.conditions or []] == [
+        ("Ready", "False", "BadConfig")
+    ]
 
 
 async def test_a_claim_in_another_namespace_is_refused_and_says_so(cluster: Cluster, namespace: str) -> None:
