@@ -7,12 +7,13 @@ import signal
 import sys
 import time
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from testbed import build, clusters, flags
+from testbed import build, clusters, flags, images
 from testbed.errors import BedError, Refused
 from testbed.programs import CONTROL_PLANE, MODULES, NODE, cache_root, pinned_version
 from testbed.progress import Progress
@@ -46,6 +47,24 @@ def get(*, control_plane: bool, as_json: bool) -> None:
     else:
         for name in names:
             click.echo(programs.path(name))
+
+
+@main.command()
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--name", default="localhost/interlace:test", show_default=True, help="Whole name of the image.")
+@click.option("--layer", is_flag=True, help="Write the root file system alone, as a plain tar.")
+def image(*, target: Path, name: str, layer: bool) -> None:
+    """Pack the components, with this interpreter and environment, as an OCI tar; no registry is asked."""
+
+    async def write() -> None:
+        with images.own_root() as root:
+            if layer:
+                with target.open("wb") as file:
+                    images.write_layer(file, root)
+            else:
+                images.write_image(target, name=name, root=root)
+
+    _run(write())
 
 
 @main.command()

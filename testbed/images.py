@@ -19,46 +19,46 @@ import sysconfig
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from testbed.errors import BedError
 
 PREFIX = "usr/local"
 LIBRARIES = "usr/lib"
+EXTRAS = ("webhook",)
+"""What the components need beyond the command line's own requirements."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages", "pydoc_data"}
 _NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def write_image(
-    target: Path,
-    *,
-    name: str,
-    files: Mapping[str, Path],
-    links: Mapping[str, str] | None = None,
-    texts: Mapping[str, str] | None = None,
-    command: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-) -> None:
-    """Pack an image called ``name``: ``files`` (path inside to file), ``links`` and executable ``texts``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """A root file system and how it is started; all paths inside it without the leading slash."""
+
+    files: Mapping[str, Path]
+    """Path inside to the file to copy."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Executable files written here."""
+    command: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_image(target: Path, *, name: str, root: Root) -> None:
+    """Pack an image called ``name``, a whole name with registry and tag, as an OCI tar."""
     plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as layer:
-        tree = _Tree(layer)
-        for folder in ("dev", "etc", "proc", "run", "sys", "tmp", "var"):
-            tree.folder(folder)
-        for inside, path in sorted(files.items()):
-            tree.file(inside, path)
-        for inside, text in sorted((texts or {}).items()):
-            tree.text(inside, text)
-        for inside, to in sorted((links or {}).items()):
-            tree.link(inside, to)
+    write_layer(plain, root)
     content = plain.getvalue()
     digest = _digest(content)
     architecture = {"architecture": _architecture(), "os": "linux"}
     config = json.dumps(
         {
             **architecture,
-            "config": {"Cmd": list(command), "Env": [f"{key}={value}" for key, value in (env or {}).items()]},
+            "config": {"Cmd": list(root.command), "Env": [f"{key}={value}" for key, value in root.env.items()]},
             "rootfs": {"type": "layers", "diff_ids": [digest]},
         }
     ).encode()
@@ -87,11 +87,23 @@ def write_image(
             _add(archive, "blobs/" + _digest(blob).replace(":", "/"), blob)
 
 
-def write_helper_image(target: Path, *, name: str, helper: Path, verbs: Sequence[str] = ("pause",)) -> None:
-    """An image with nothing but the helper, also callable as each of ``verbs``; it waits unless told otherwise."""
-    write_image(
-        target,
-        name=name,
+def write_layer(target: BinaryIO, root: Root) -> None:
+    """Write the files alone, as a tar."""
+    with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as layer:
+        tree = _Tree(layer)
+        for folder in ("dev", "etc", "proc", "run", "sys", "tmp", "var"):
+            tree.folder(folder)
+        for inside, path in sorted(root.files.items()):
+            tree.file(inside, path)
+        for inside, text in sorted(root.texts.items()):
+            tree.text(inside, text)
+        for inside, to in sorted(root.links.items()):
+            tree.link(inside, to)
+
+
+def helper_root(helper: Path, *, verbs: Sequence[str] = ("pause",)) -> Root:
+    """Nothing but the helper, also callable as each of ``verbs``; it waits unless told otherwise."""
+    return Root(
         files={"bin/helper": helper},
         links={f"bin/{verb}": "helper" for verb in verbs},
         command=["/bin/helper", "pause"],
@@ -99,21 +111,23 @@ def write_helper_image(target: Path, *, name: str, helper: Path, verbs: Sequence
     )
 
 
-def write_own_image(target: Path, *, name: str) -> None:
-    """Our own image, from the interpreter and the environment that run this. Raises ``BedError``."""
+@contextmanager
+def own_root() -> Iterator[Root]:
+    """Ours, from the interpreter and the environment that run this; its files are there inside the context.
+
+    Raises ``BedError``.
+    """
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     library = f"{PREFIX}/lib/{version}"
     files = dict(_standard_library(library))
-    files |= _distributions("interlace", f"{library}/site-packages")
+    files |= _distributions(f"{library}/site-packages")
     files[f"{PREFIX}/bin/{version}"] = Path(os.path.realpath(sys.executable))
-    # nvidia-imex of the GPU Operator, and ours that is simulated, are started by scripts.
+    # nvidia-imex of a driver container, and ours that is simulated, may be started by a script.
     files["bin/sh"] = Path("/bin/sh").resolve()
     with tempfile.TemporaryDirectory() as scratch:
         files |= _package(Path(scratch), f"{library}/site-packages")
-        files |= _shared_libraries(path for path in list(files.values()) if _is_program(path))
-        write_image(
-            target,
-            name=name,
+        files |= _shared_libraries([path for path in files.values() if _is_program(path)])
+        yield Root(
             files=files,
             links={f"{PREFIX}/bin/python3": version, f"{PREFIX}/bin/python": version},
             texts={f"{PREFIX}/bin/interlace": f"#!/{PREFIX}/bin/python3\n{_ENTRY}"},
@@ -176,36 +190,38 @@ def _standard_library(inside: str) -> Iterator[tuple[str, Path]]:
                     yield f"{inside}/{path.relative_to(root)}", path
 
 
-def _distributions(name: str, inside: str) -> dict[str, Path]:
-    """Files of all that ``name`` requires, without ``name`` itself."""
+def _distributions(inside: str) -> dict[str, Path]:
+    """Files of all that the components require, without our own."""
     found: dict[str, Path] = {}
     seen: set[str] = set()
-    wanted = _requirements(name)
+    wanted = _requirements("interlace", extras=EXTRAS)
     while wanted:
-        one = wanted.pop()
-        if one in seen:
+        name = wanted.pop()
+        if name in seen:
             continue
-        seen.add(one)
+        seen.add(name)
         try:
-            distribution = importlib.metadata.distribution(one)
+            distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            raise BedError(f"{one}, which the image needs, is not installed; run `make venv`") from None
-        wanted |= _requirements(one)
+            raise BedError(f"{name}, which the image needs, is not installed; run `make venv`") from None
+        wanted |= _requirements(name)
         for file in distribution.files or ():
             path = Path(str(distribution.locate_file(file)))
+            # Programs of other packages lie elsewhere, and none of them is called.
             if not str(file).startswith("..") and path.is_file():
                 found[f"{inside}/{file}"] = path
     return found
 
 
-def _requirements(name: str) -> set[str]:
-    """Names of what ``name`` requires here: unconditionally, or by a marker without ``extra`` that holds."""
+def _requirements(name: str, *, extras: Sequence[str] = ()) -> set[str]:
+    """Names of what a distribution requires on this system, also for ``extras``."""
     from packaging.requirements import Requirement  # noqa: PLC0415 - of the tools, not of the package
 
     found = set()
     for line in importlib.metadata.requires(name) or ():
         requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        marker = requirement.marker
+        if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
             found.add(requirement.name.lower())
     return found
 
@@ -236,7 +252,7 @@ def _is_program(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def _shared_libraries(programs: Iterator[Path]) -> dict[str, Path]:
+def _shared_libraries(programs: Sequence[Path]) -> dict[str, Path]:
     """What the loader finds for the programs: the loader where they look for it, libraries in its default folder."""
     found: dict[str, Path] = {}
     answer = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout  # noqa: S607

@@ -126,10 +126,15 @@ async def make_parts(folder: Path) -> Parts:
     programs = await build.built(cache_root(), wanted=(*CONTROL_PLANE, *NODE))
     helper = programs.path("helper")
     pause, workload, own = folder / "pause.tar", folder / "workload.tar", folder / "own.tar"
-    images.write_helper_image(pause, name=PAUSE_IMAGE, helper=helper)
-    images.write_helper_image(workload, name=WORKLOAD_IMAGE, helper=helper, verbs=("pause", "mnnvl-workload"))
-    await asyncio.to_thread(images.write_own_image, own, name=OWN_IMAGE)
+    images.write_image(pause, name=PAUSE_IMAGE, root=images.helper_root(helper))
+    images.write_image(workload, name=WORKLOAD_IMAGE, root=images.helper_root(helper, verbs=("mnnvl-workload",)))
+    await asyncio.to_thread(_write_own_image, own)
     return Parts(images=(pause, workload, own), nvml=await gpus.compile_nvml(folder))
+
+
+def _write_own_image(target: Path) -> None:
+    with images.own_root() as root:
+        images.write_image(target, name=OWN_IMAGE, root=root)
 
 
 @asynccontextmanager
