@@ -36,8 +36,7 @@ def judge(family: Family, version: GkeVersion) -> Verdict:
         return Verdict(
             ok=False,
             known=True,
-            why=f"{family.id} needs {row.version} or newer on GKE {row.minor}, and this is {version}; "
-            "upgrade the control plane and the node pool",
+            why=f"{family.id} needs {row.version} or newer on GKE {row.minor}, and this is {version}",
         )
     if version.of > max(rows):
         newest = max(rows)

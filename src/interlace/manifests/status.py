@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from interlace.fabric.family import Family
+from interlace.fabric.minimum import judge
+from interlace.fabric.version import VersionError, gke_version
 from interlace.manifests.components import AGENT, CONTROLLER, IMEX_HOST
 
 State = Literal["ok", "bad", "unknown"]
@@ -53,6 +55,7 @@ def checks(family: Family, seen: Seen, *, names: Mapping[str, str] | None = None
     found = [_nodes(family, seen.nodes)]
     nodes = _names(seen.nodes or [])
     if seen.nodes:
+        found += _version(family, seen.nodes)
         found.append(_gpus(family, seen.nodes))
     if wanted:
         found.append(_ready("networks", "Network", wanted, seen.networks))
@@ -99,6 +102,23 @@ def _nodes(family: Family, nodes: Objects | None) -> Check:
             remedy="make the node pool, or wait until it has nodes",
         )
     return _count("nodes", have, len(nodes), bad, "not Ready", "see `kubectl describe node`")
+
+
+def _version(family: Family, nodes: Objects) -> list[Check]:
+    """Nodes of GKE tell its version; others are not judged."""
+    bad, known = [], 0
+    for node in nodes:
+        text = str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
+        try:
+            verdict = judge(family, gke_version(text))
+        except VersionError:
+            continue
+        known += 1
+        if not verdict.ok:
+            bad.append(f"{_name(node)}: {verdict.why}")
+    if not known or not family.node.gke:
+        return []
+    return [_count("version", known - len(bad), known, bad, "", "upgrade the node pool", good="new enough")]
 
 
 def _gpus(family: Family, nodes: Objects) -> Check:

@@ -140,6 +140,16 @@ def test_what_is_not_as_it_should_be_is_named_with_a_remedy(
     assert check.remedy
 
 
+def test_nodes_of_gke_are_judged_by_their_version() -> None:
+    old, new = node("a"), node("b")
+    old["status"]["nodeInfo"] = {"kubeletVersion": "v1.32.2-gke.1489000"}
+    new["status"]["nodeInfo"] = {"kubeletVersion": "v1.33.5-gke.1308000"}
+    check = found(changed(nodes=[old, new]), "version")
+    assert (check.state, check.have, check.want) == ("bad", 1, 2)
+    assert check.says.startswith("a: a3-mega needs 1.32.2-gke.1489001 or newer on GKE 1.32")
+    assert found(changed(nodes=[new, node("c")]), "version").says == "new enough"
+
+
 def test_nodes_with_different_releases_are_not_ready_for_a_job() -> None:
     older = MEGA.software("tcpxo-1.0.14").plugin
     check = found(changed(installers=[pod("a"), pod("b", image=older)]), "installer")
