@@ -208,6 +208,9 @@ class _Draft:
         verdict = _grade(band, share)
         limits = f"pass from {band.pass_share:.0%}, degraded from {band.degraded_share:.0%}"
         self.say("bandwidth", f"{figures} ({limits})", line=last.line)
+        if most is not None and self.run.collective == "all_reduce" and self.nodes == 2:
+            room = f"{last.busbw / most:.0%} of the {most:.4g} GB/s that a tree could reach over two nodes"
+            self.say("bandwidth", f"{room}; NCCL_ALGO=Ring shows the NICs alone")
         verdict = self.lesser_half(band, verdict)
         return self.finish(self.latency(verdict), figures)
 

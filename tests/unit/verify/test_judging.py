@@ -174,7 +174,9 @@ def test_more_than_the_nics_can_carry_is_an_error_of_the_measurement() -> None:
 
 def test_two_nodes_may_exceed_the_line_rate_of_one() -> None:
     output = table(times(rate=340, floor_us=60, collective="all_reduce"), collective="all_reduce")
-    assert judged(output).verdict == "pass"
+    judgement = judged(output)
+    assert judgement.verdict == "pass"
+    assert "of the 375 GB/s that a tree could reach over two nodes" in texts(judgement, "bandwidth")
 
 
 def test_another_gpu_than_the_family_has_is_not_judged_by_its_band() -> None:
