@@ -87,7 +87,7 @@ def versions(*, family: str | None, cluster_version: str | None, as_json: bool) 
         _print_json([{"family": each.id, "ok": it.ok, "known": it.known, "why": it.why} for each, it in verdicts])
     else:
         for each, it in verdicts:
-            click.echo(f"{each.id}: {'ok' if it.ok else 'no'}: {it.why}")
+            click.echo(f"{each.id}: {'ok' if it.ok else 'no'}: {it.why}{f'; {it.remedy}' if it.remedy else ''}")
     if not any(it.ok for _, it in verdicts):
         raise Exit(Code.BAD)
 
@@ -113,7 +113,7 @@ def choose_software(family: Family, *, tuple_id: str | None, cluster_version: st
     except VersionError as error:
         raise Exit(Code.REFUSED, f"--cluster-version: {error}") from None
     if version is not None and not (verdict := judge(family, version)).ok:
-        raise Exit(Code.REFUSED, verdict.why)
+        raise Exit(Code.REFUSED, f"{verdict.why}; {verdict.remedy}")
     try:
         software = family.software(tuple_id) if tuple_id else family.software_for(version)
     except FamilyError as error:

@@ -19,12 +19,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool
     known: bool
     why: str
+    remedy: str = ""
+    """What to do if it is not ok."""
 
 
 def judge(family: Family, version: GkeVersion) -> Verdict:
     """Whether ``family`` works on ``version``."""
     if not family.node.gke:
-        return Verdict(ok=False, known=True, why=f"{family.id} is not offered on GKE")
+        return Verdict(
+            ok=False, known=True, why=f"{family.id} is not offered on GKE", remedy="leave the GKE version out"
+        )
     rows = {minor_version(row.minor): row for row in family.versions}
     row = rows.get(version.of)
     if row is not None:
@@ -37,6 +41,7 @@ def judge(family: Family, version: GkeVersion) -> Verdict:
             ok=False,
             known=True,
             why=f"{family.id} needs {row.version} or newer on GKE {row.minor}, and this is {version}",
+            remedy="upgrade the control plane and the node pool",
         )
     if version.of > max(rows):
         newest = max(rows)
@@ -47,4 +52,5 @@ def judge(family: Family, version: GkeVersion) -> Verdict:
         ok=False,
         known=version.of < min(rows),
         why=f"{family.id} is not supported on GKE {version.of}; its first minor is {min(rows)}",
+        remedy="upgrade the control plane and the node pool",
     )

@@ -91,6 +91,7 @@ def test_a_version_is_judged_by_its_own_minor(family: str, version: str, ok: boo
     verdict = judge(find(family), gke_version(version))
     assert (verdict.ok, verdict.known) == (ok, known)
     assert says in verdict.why
+    assert bool(verdict.remedy) == (not ok)
 
 
 @calm
