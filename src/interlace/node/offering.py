@@ -53,11 +53,11 @@ class Offering:
                 # Nobody can take an unhealthy node, but people can read in its slice why.
                 self._shelf.offer(FREE)
             elif after is not None:
+                self._shelf.offer(after)
                 if after != offer:
                     log.info("offer", holder=after.holder, slots=after.slots)
-                    quiet_since = None
-                offer = after
-                self._shelf.offer(after)
+                    offer, quiet_since = after, None
+                    continue
             due = None if quiet_since is None else quiet_since + CLOSING
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
