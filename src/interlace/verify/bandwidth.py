@@ -194,8 +194,8 @@ class _Draft:
         figures = (
             f"{last.busbw:.4g} GB/s at {size_name(last.size)}, {share:.0%} of the bound of {band.bound_gb_s:g} GB/s"
         )
-        self.found = {"size": last.size, "busbw": last.busbw, "bound": band.bound_gb_s}
-        if last.size < band.from_bytes and share < band.pass_share:
+        self.size, self.busbw, self.bound = last.size, last.busbw, band.bound_gb_s
+        if not reaches(last.size, LARGE) or (share < band.pass_share and not reaches(last.size, band.from_bytes)):
             return self.too_small(band, figures, share)
         most = self.most()
         if most is not None and last.busbw > most * _IMPOSSIBLE:

@@ -40,6 +40,9 @@ def test_a_healthy_run_passes_and_says_what_it_did_not_test() -> None:
     assert judgement.transport == "FasTrak"
     assert "93% of the bound of 200 GB/s" in judgement.cause
     assert judgement.not_tested == ("NVLink inside the nodes: it is faster than the NICs, which hide it",)
+    (run,) = judgement.assessments
+    assert (run.size, run.bound, run.nodes) == (GIB, 200, 2)
+    assert run.busbw == pytest.approx(185.4, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +136,27 @@ def test_bandwidth_below_256_mib_cannot_be_told() -> None:
     assert judgement.verdict == "cannot tell"
     assert "too small to judge bandwidth" in judgement.cause
     assert "bandwidth: no size is 256 MiB or more" in judgement.not_tested
+
+
+def test_bandwidth_below_256_mib_cannot_be_told_however_high_it_is() -> None:
+    judgement = judged(table(times(rate=199, floor_us=20), sizes=SWEEP[:8]))
+    assert judgement.assessments[0].busbw == pytest.approx(195, abs=5)
+    assert judgement.verdict == "cannot tell"
+
+
+def test_a_rack_that_passes_at_1_gib_need_not_be_measured_to_8() -> None:
+    curve = times(rate=880, floor_us=40, collective="all_reduce", ranks=72)
+    for sizes, verdict in ((SWEEP, "pass"), (SWEEP[:8], "cannot tell")):
+        output = table(curve, collective="all_reduce", ranks=72, nodes=18, sizes=sizes, device="NVIDIA GB200")
+        assert judged(with_lines(output, said(ranks=72, nodes=18, mnnvl=True)), family="a4x").verdict == verdict
+
+
+def test_sizes_that_were_cut_to_whole_elements_count_as_what_was_asked_for() -> None:
+    sizes = SWEEP[:9]
+    output = table(times(rate=180, floor_us=60, ranks=24), ranks=24, nodes=3, sizes=sizes)
+    judgement = judged(output)
+    assert (judgement.assessments[0].size or 0) < 256 * MIB
+    assert judgement.verdict == "pass"
 
 
 def test_a_high_floor_of_time_degrades_a_run_of_good_bandwidth() -> None:
