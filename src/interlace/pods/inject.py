@@ -209,7 +209,7 @@ def _interfaces(
         return Interfaces(control="", data=())
     if host_network:
         return default_interfaces(family)
-    return networking.attach(draft, family=family, networks=networks, by_claim=found.nics_by_claim)
+    return networking.attach(draft, found, family=family, networks=networks)
 
 
 def _support(draft: Draft, family: Family, version: GkeVersion | Minor | None) -> None:

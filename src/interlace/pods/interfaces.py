@@ -17,6 +17,7 @@ from interlace.fabric.environment import Interfaces
 from interlace.fabric.family import Family
 from interlace.pods.draft import Draft
 from interlace.pods.errors import InjectError
+from interlace.pods.gpus import Gpus
 
 INTERFACES: Final = "networking.gke.io/interfaces"
 DEFAULT: Final = "networking.gke.io/default-interface"
@@ -31,16 +32,19 @@ class Attachment(msgspec.Struct, frozen=True):
     network: str
 
 
-def attach(draft: Draft, *, family: Family, networks: Mapping[str, str], by_claim: bool) -> Interfaces:
+def attach(draft: Draft, found: Gpus, *, family: Family, networks: Mapping[str, str]) -> Interfaces:
     """Complete the annotations and give the names of the interfaces. Raises InjectError.
 
-    ``networks``: default name of a Network to its name in the cluster. ``by_claim``: the NICs come by a claim, and
-    no annotation is wanted.
+    ``networks``: default name of a Network to its name in the cluster. No annotation is added where the NICs come by
+    a claim, nor where the GPUs do and no daemon needs them all: who claims GPUs claims the NICs beside them.
     """
     rails = tuple(networks.get(network.name, network.name) for network in family.gpu_networks)
     path = f"metadata.annotations[{INTERFACES}]"
     text = draft.annotations.get(INTERFACES)
-    if by_claim:
+    if found.by_claim and not found.nics_by_claim and text is None and family.pod.sidecar is None and rails:
+        draft.warn("spec.resourceClaims: the GPUs come by a claim and no NICs do; the Pod has no fast network")
+        return _claimed_names(rails)
+    if found.nics_by_claim:
         if text is not None:
             raise InjectError(
                 path,
@@ -48,7 +52,7 @@ def attach(draft: Draft, *, family: Family, networks: Mapping[str, str], by_clai
                 "the Pod takes its NICs by a claim, and a cluster gives them by claims or by annotation, not by both",
                 "remove the annotation or the claim",
             )
-        return Interfaces(control="eth0", data=tuple(f"gpu{index}rdma0" for index in range(len(rails))))
+        return _claimed_names(rails)
     if not family.pod.default_interface or not rails:
         return Interfaces(control="eth0", data=())
     existing = read(text, path) if text is not None else ()
@@ -57,6 +61,11 @@ def attach(draft: Draft, *, family: Family, networks: Mapping[str, str], by_clai
         draft.annotate(INTERFACES, render(wanted), f"a Pod of family {family.id} joins all networks of its GPUs")
     _default(draft, control=control)
     return Interfaces(control=control, data=data)
+
+
+def _claimed_names(rails: tuple[str, ...]) -> Interfaces:
+    """The names that the network driver of GKE gives."""
+    return Interfaces(control="eth0", data=tuple(f"gpu{index}rdma0" for index in range(len(rails))))
 
 
 def read(text: str, path: str) -> tuple[Attachment, ...]:

@@ -15,7 +15,7 @@ from interlace.api.webhook import FABRIC_LABEL, OFF
 from interlace.fabric.family import Family, FamilyError, families, find
 from interlace.pods.draft import Draft, mapping, mappings, strings, words
 from interlace.pods.errors import InjectError
-from interlace.pods.gpus import CHANNEL_CLASS, Gpus, claimed, gpus
+from interlace.pods.gpus import CHANNEL_CLASS, Gpus, claimed, gpus, has_unknown_claims
 
 MACHINE_KEYS: Final = (
     "node.kubernetes.io/instance-type",
@@ -60,10 +60,11 @@ def recognise(
     Raises InjectError when it cannot be told, when two statements differ, and for nodes that GPUDirect excludes.
     """
     found = gpus(draft, claims=claims or {}, also=also)
+    label = draft.labels.get(FABRIC_LABEL, "auto")
     if not found.containers:
+        _unknown_claims(draft, claims or {}, asked=OFF not in (label, named) and {label, named or "auto"} != {"auto"})
         return Recognition(family=None, why="no container asks for GPUs")
     wanted = wishes(draft)
-    label = draft.labels.get(FABRIC_LABEL, "auto")
     given = named if named not in (None, "auto") else label if label != "auto" else None
     path = f"metadata.labels[{FABRIC_LABEL}]" if named in (None, "auto") else "--family"
     if OFF in (label, given):
@@ -129,6 +130,18 @@ def wishes(draft: Draft) -> dict[str, tuple[str, frozenset[str]]]:
             where, before = found.get(key, (path, allowed))
             found[key] = (where, before & allowed)
     return found
+
+
+def _unknown_claims(draft: Draft, claims: Mapping[str, tuple[str, ...]], *, asked: bool) -> None:
+    """Refuse a Pod that is to get a fabric and whose GPUs may be behind claims that nothing is known of."""
+    if asked and has_unknown_claims(draft, claims):
+        names = [name for name, classes in claimed(draft, claims).items() if not classes]
+        raise InjectError(
+            "spec.resourceClaims",
+            ", ".join(names),
+            "no container asks for GPUs by number, and nothing is known of what these claim",
+            "put their ResourceClaimTemplates into the same file",
+        )
 
 
 def _selected(wanted: Mapping[str, tuple[str, frozenset[str]]]) -> tuple[str, str, list[Family]] | None:

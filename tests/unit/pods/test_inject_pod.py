@@ -206,6 +206,11 @@ def test_nics_by_claim_take_the_place_of_the_annotations_and_allow_a_part_of_a_n
     ]}  # fmt: skip
     done = inject(pod(main, **spec), family=ULTRA, claims=claims).pod
     assert list(done["metadata"]["annotations"]) == [TUPLE]
+    alone = pod(main, resourceClaims=[{"name": "g", "resourceClaimTemplateName": "gpus"}])
+    alone["spec"]["containers"][0]["resources"]["claims"] = [{"name": "g"}]
+    warned = inject(alone, family=ULTRA, claims=claims)
+    assert list(warned.pod["metadata"]["annotations"]) == [TUPLE]
+    assert "no NICs do" in warned.warnings[0]
     half = container(gpus=4, resources={"limits": {"nvidia.com/gpu": 4}, "claims": [{"name": "n"}]})
     assert inject(pod(half, **spec), family=ULTRA, claims=claims).changes
     with pytest.raises(InjectError, match="not by both"):

@@ -326,3 +326,13 @@ def test_the_family_is_read_from_a_required_affinity() -> None:
 def test_a_family_that_cannot_be_told_is_not_guessed(before: Json, said: str) -> None:
     with pytest.raises(InjectError, match=said):
         recognise(Draft(before))
+
+
+def test_a_pod_whose_claims_are_not_known_is_refused_only_where_it_is_to_get_a_fabric() -> None:
+    main = container(gpus=0, resources={"claims": [{"name": "g"}]})
+    before = pod(main, resourceClaims=[{"name": "g", "resourceClaimTemplateName": "t"}])
+    assert recognise(Draft(before)).family is None
+    with pytest.raises(InjectError, match="put their ResourceClaimTemplates into the same file"):
+        recognise(Draft(before), named="a3-ultra")
+    found = recognise(Draft(before), named="a3-ultra", claims={"t": ("gpu.nvidia.com",)})
+    assert found.family is ULTRA
