@@ -29,11 +29,12 @@ from interlace.node.cliques import CliqueWatch
 from interlace.node.errors import AgentError
 from interlace.node.fabric import Fabric, judge, succeed, unreadable
 from interlace.node.facts import FactsError, FactsSource
+from interlace.node.health import health_service
 from interlace.node.metrics import Metrics
 from interlace.node.offering import Offering
 from interlace.node.outage import OutageWatch
 from interlace.node.peers import PeersWatch
-from interlace.node.plugin import Registration, dra_services, health_service
+from interlace.node.plugin import Registration, dra_services
 from interlace.node.prepare import Preparer
 from interlace.node.report import Reporter
 from interlace.node.rivals import only_one, refuse_rivals
@@ -143,7 +144,7 @@ class _Agent:
                 await self._slices.cleared.wait()
         registration = self._settings.registrar_dir / f"{DRIVER}-reg.sock"
         async with (
-            listen(self._endpoint, [*dra_services(self._preparer, self._metrics), health_service()]),
+            listen(self._endpoint, [*dra_services(self._preparer, self._metrics), health_service(self._state)]),
             listen(registration, [self._registration.service]),
         ):
             log.info("waiting for kubelet", registration=str(registration), endpoint=str(self._endpoint))

@@ -18,7 +18,7 @@ from interlace.node.demand import ClaimRef
 from interlace.node.errors import AgentError, Refusal
 from interlace.node.metrics import PREPARE, UNPREPARE, Metrics
 from interlace.node.proto import dra_v1_pb2, dra_v1beta1_pb2, registration_pb2
-from interlace.node.rpc import Method, Service, not_served
+from interlace.node.rpc import Method, Service
 
 SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 _MESSAGES: dict[str, Any] = {"v1": dra_v1_pb2, "v1beta1": dra_v1beta1_pb2}
@@ -95,15 +95,6 @@ def dra_services(claims: Claims, metrics: Metrics) -> list[Service]:
         )
         for version, messages in _MESSAGES.items()
     ]
-
-
-def health_service() -> Service:
-    """Device health, which kubelet asks every driver for: Unimplemented, so that it stops asking."""
-    empty = registration_pb2.InfoRequest
-    return Service(
-        "v1alpha1.DRAResourceHealth",
-        {"NodeWatchResources": Method(not_served, request=empty, response=empty)},
-    )
 
 
 class _Prepare:

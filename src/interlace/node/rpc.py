@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grpclib.client import Channel, UnaryUnaryMethod
-from grpclib.const import Cardinality, Handler, Status
+from grpclib.const import Cardinality, Handler
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 from grpclib.server import Server, Stream
 
@@ -32,6 +32,8 @@ class Method:
     The handler is cancelled when the client cancels the call, goes away, or its deadline passes.
     """
 
+    cardinality = Cardinality.UNARY_UNARY
+
     def __init__(self, handler: Callable[[Any], Awaitable[Any]], *, request: type[Any], response: type[Any]) -> None:
         self.handler = handler
         self.request = request
@@ -43,25 +45,40 @@ class Method:
             await stream.send_message(await self.handler(request))
 
 
-async def not_served(_: Any) -> Any:
-    """Handler of a method that we know and do not serve.
+class Feed:
+    """One method that answers a request with messages for as long as the client listens.
 
-    The library's own answer to an unknown method lacks a header, and a Go client does not read it as Unimplemented.
+    ``handler`` gets the request and yields the messages; it is closed when the client goes away or we stop.
     """
-    raise GRPCError(Status.UNIMPLEMENTED, "not served by this driver")
+
+    cardinality = Cardinality.UNARY_STREAM
+
+    def __init__(
+        self, handler: Callable[[Any], AsyncGenerator[Any]], *, request: type[Any], response: type[Any]
+    ) -> None:
+        self.handler = handler
+        self.request = request
+        self.response = response
+
+    async def __call__(self, stream: Stream[Any, Any]) -> None:
+        request = await stream.recv_message()
+        if request is not None:
+            async with contextlib.aclosing(self.handler(request)) as messages:
+                async for message in messages:
+                    await stream.send_message(message)
 
 
 class Service:
     """Methods under a service name such as ``pluginregistration.Registration``."""
 
-    def __init__(self, name: str, methods: Mapping[str, Method]) -> None:
+    def __init__(self, name: str, methods: Mapping[str, Method | Feed]) -> None:
         self._name = name
         self._methods = methods
 
     def __mapping__(self) -> dict[str, Handler]:
         """The library's view of a service."""
         return {
-            f"/{self._name}/{name}": Handler(method, Cardinality.UNARY_UNARY, method.request, method.response)
+            f"/{self._name}/{name}": Handler(method, method.cardinality, method.request, method.response)
             for name, method in self._methods.items()
         }
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from grpclib.client import Channel, UnaryUnaryMethod
-from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from interlace.api.computedomain import DRIVER
@@ -22,7 +21,7 @@ from interlace.node.cdi import PreparedClaim
 from interlace.node.demand import ClaimRef, DeviceRef
 from interlace.node.errors import Reason, Refusal, RivalDriver, StateError
 from interlace.node.metrics import Metrics
-from interlace.node.plugin import Registration, dra_services, health_service
+from interlace.node.plugin import Registration, dra_services
 from interlace.node.proto import dra_v1_pb2, dra_v1beta1_pb2, registration_pb2
 from interlace.node.rivals import only_one, refuse_rivals
 from interlace.node.rpc import ask, listen
@@ -161,21 +160,6 @@ async def test_a_stop_ends_calls_in_progress_and_removes_the_socket(folder: Path
                 await claims.waiting.wait()
         assert claims.ended.is_set()
     assert not path.exists()
-
-
-async def test_the_health_stream_of_kubelet_is_unimplemented(folder: Path) -> None:
-    async with listen(folder / "dra.sock", [health_service()]):
-        channel = Channel(path=str(folder / "dra.sock"))
-        health: UnaryUnaryMethod[Any, Any] = UnaryUnaryMethod(
-            channel,
-            "/v1alpha1.DRAResourceHealth/NodeWatchResources",
-            registration_pb2.InfoRequest,
-            registration_pb2.InfoRequest,
-        )
-        with pytest.raises(GRPCError) as caught:
-            await health(registration_pb2.InfoRequest(), timeout=5)
-        channel.close()
-    assert caught.value.status is Status.UNIMPLEMENTED
 
 
 async def register(path: Path, *, registered: bool = True, error: str = "") -> registration_pb2.PluginInfo:
