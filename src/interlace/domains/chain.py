@@ -144,7 +144,8 @@ def _chain(
     pod = pods.get(user.uid) if user else None
     links = [_pod_link(user.name if user else "", pod), _claim_link(claim, domain, node)]
     if node and links[-1].health is Health.OK:
-        links += _node_links(claim, node=node, cliques=cliques, places=places)
+        shared = domain.spec is not None and domain.spec.isolation == "Channel"
+        links += _node_links(claim, node=node, cliques=cliques, places=places, shared=shared)
     name = user.name if user else "(no Pod)"
     if claim.metadata.namespace != domain.metadata.namespace:
         name = f"{claim.metadata.namespace}/{name}"
@@ -189,6 +190,7 @@ def _node_links(
     node: str,
     cliques: Sequence[ComputeDomainClique] | None,
     places: Mapping[str, Place] | None,
+    shared: bool,
 ) -> list[Link]:
     links = []
     fabric = None
@@ -207,7 +209,7 @@ def _node_links(
             )
         )
     if fabric != "":
-        links.append(_row_link(node, cliques))
+        links.append(_row_link(node, cliques, shared=shared))
     links.append(_channel_link(claim))
     peers = condition_of(claim, PEERS_CONNECTED)
     if peers is not None:
@@ -216,7 +218,7 @@ def _node_links(
     return links
 
 
-def _row_link(node: str, cliques: Sequence[ComputeDomainClique] | None) -> Link:
+def _row_link(node: str, cliques: Sequence[ComputeDomainClique] | None, *, shared: bool) -> Link:
     if cliques is None:
         return Link(
             step=Step.MAP, what="IMEX node map", health=Health.UNKNOWN, detail="ComputeDomainCliques may not be read"
@@ -230,6 +232,10 @@ def _row_link(node: str, cliques: Sequence[ComputeDomainClique] | None) -> Link:
                     health=Health.OK,
                     detail=f"index {row.index}, address {row.ip_address or '(none yet)'}",
                 )
+    if shared:
+        # What is read carries the label of the domain, and a map of several domains has no such label.
+        detail = "shared with other domains of isolation Channel; see ComputeDomainClique shared.<clique id>"
+        return Link(step=Step.MAP, what="IMEX node map", health=Health.UNKNOWN, detail=detail)
     return Link(step=Step.MAP, what="IMEX node map", health=Health.WAITING, detail=f"{node} is not in it yet")
 
 

@@ -162,3 +162,14 @@ def test_an_unhealthy_fabric_is_named_with_its_reason() -> None:
     attributes = {"type": DeviceAttribute(string="channel-unhealthy"), "reason": DeviceAttribute(string="NotCompleted")}
     spec = msgspec.structs.replace(well.spec, node_name="n2", devices=[Device(name="channel-0", attributes=attributes)])
     assert unhealthy([well, msgspec.structs.replace(well, spec=spec)]) == {"n2": "NotCompleted"}
+
+
+def test_a_map_that_several_domains_share_is_not_said_to_be_missing() -> None:
+    plain = domain()
+    assert plain.spec is not None
+    sharing = msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, isolation="Channel"))
+    (found,) = chains(sharing, claims=[ready_claim("a", node="n1")], pods={}, cliques=[], places=PLACES)
+    row = found.link(Step.MAP)
+    assert row is not None
+    assert row.health is Health.UNKNOWN
+    assert "shared.<clique id>" in row.detail
