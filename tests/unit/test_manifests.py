@@ -109,8 +109,8 @@ def test_the_controller_may_do_exactly_this() -> None:
     cliques = "resource.nvidia.com/computedomaincliques"
     assert rights("Role", "interlace-controller") == {
         *((cliques, verb, "") for verb in ("list", "watch", "create", "update", "delete")),
-        ("/pods", "list", ""),
-        ("/pods", "watch", ""),
+        *(("/pods", verb, "") for verb in ("list", "watch", "delete")),
+        *(("apps/controllerrevisions", verb, "") for verb in ("list", "watch")),
         *(("coordination.k8s.io/leases", verb, "") for verb in ("get", "create", "patch")),
     }
 
