@@ -55,6 +55,7 @@ def inject(
     channel: str = "",
     host_network: bool = False,
     gpu_containers: Collection[str] = (),
+    placed: bool = False,
 ) -> Injection:
     """The Pod (or Pod template: ``metadata`` and ``spec``) with everything that the family's fabric needs.
 
@@ -64,7 +65,7 @@ def inject(
     DeviceClasses it asks for. ``channel``: name of the ResourceClaimTemplate of the job's ComputeDomain, for
     families with NVLink between nodes; else the Pod's label ``interlace.dev/channel`` has it. ``host_network``: the
     form without annotations, with hostNetwork and privileged containers. ``gpu_containers``: containers that get
-    their GPUs later.
+    their GPUs later. ``placed``: what makes the Pods keeps them within one topology domain.
 
     A Pod without GPUs comes back as it is. Raises InjectError.
     """
@@ -100,7 +101,7 @@ def inject(
     for container in found.containers:
         _equip(draft, container, family=family, software=tuple_, profile=profile, interfaces=names)
     if family.node.mnnvl:
-        join_domain(draft, found.containers, channel=channel, claims=known)
+        join_domain(draft, found.containers, channel=channel, claims=known, placed=placed)
     if TUPLE not in draft.annotations:
         draft.annotate(TUPLE, tuple_.id, "the release that the rest of the Pod is for")
     return Injection(pod=draft.pod, changes=tuple(draft.changes), warnings=tuple(draft.warnings), software=tuple_.id)

@@ -28,9 +28,17 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?
 
 
 def join_domain(
-    draft: Draft, containers: tuple[Container, ...], *, channel: str, claims: Mapping[str, tuple[str, ...]]
+    draft: Draft,
+    containers: tuple[Container, ...],
+    *,
+    channel: str,
+    claims: Mapping[str, tuple[str, ...]],
+    placed: bool = False,
 ) -> None:
-    """Give GPU containers the channel of their domain. Raises InjectError if no domain is named."""
+    """Give GPU containers the channel of their domain. Raises InjectError if no domain is named.
+
+    ``placed``: something around the Pod keeps the Pods of the job together.
+    """
     labelled = draft.labels.get(LABEL, "")
     if channel and labelled and channel != labelled:
         raise InjectError(
@@ -62,7 +70,8 @@ def join_domain(
         if all(each.get("name") != claim for each in listed):
             listed.append({"name": claim})
             draft.added(f"{path}.claims[{claim}]", claim, "the IMEX channel appears in the containers that name it")
-    _affinity(draft, channel)
+    if not placed and not _placed(draft):
+        _affinity(draft, channel)
 
 
 def _existing(draft: Draft, *, channel: str, claims: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
@@ -95,8 +104,6 @@ def _claim(draft: Draft, channel: str) -> str:
 
 
 def _affinity(draft: Draft, channel: str) -> None:
-    if _placed(draft):
-        return
     if LABEL not in draft.labels:
         draft.annotate(LABEL, channel, "the Pods of a domain find each other by it", section="labels")
     path = "spec.affinity"
@@ -107,10 +114,14 @@ def _affinity(draft: Draft, channel: str) -> None:
     draft.added(f"{path}.podAffinity.{field}[{CLIQUE}]", channel, "NVLink reaches no further than one clique")
 
 
+def places_together(annotations: Mapping[str, Any]) -> bool:
+    """Whether annotations of a Pod, or of an object around it, ask Kueue or JobSet for Pods in one topology domain."""
+    return any(key in annotations for key in _PLACED_BY)
+
+
 def _placed(draft: Draft) -> bool:
     """Whether something keeps the Pods together already: an affinity to a clique, or a scheduler of topologies."""
-    annotations = draft.annotations
-    if any(key in annotations for key in _PLACED_BY):
+    if places_together(draft.annotations):
         return True
     gates = mappings(draft.spec, "schedulingGates", "spec.schedulingGates")
     if any(str(gate.get("name", "")).startswith(_GATES) for gate in gates):

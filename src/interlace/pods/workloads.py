@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from interlace.pods.gpus import CHANNEL_CLASS, RESOURCE, claimed
 from interlace.pods.inject import inject
 from interlace.pods.kinds import PATHS, group_and_kind, hidden, places
 from interlace.pods.nvlink import LABEL as CHANNEL
+from interlace.pods.nvlink import places_together
 from interlace.pods.recognition import recognise
 from interlace.pods.surroundings import Surroundings, networks_for
 
@@ -157,6 +158,7 @@ class _Work:
             channel=self._channel(draft, family),
             host_network=self.options.host_network,
             gpu_containers=later,
+            placed=any(places_together(each) for each in self._annotations(at)),
         )
         template.update(injection.pod)
         self.families.append(family.id)
@@ -175,6 +177,17 @@ class _Work:
     def _meta(self, key: str) -> Any:
         metadata = self.value.get("metadata")
         return (metadata.get(key) if isinstance(metadata, dict) else None) or ""
+
+    def _annotations(self, at: str) -> Iterator[dict[str, Any]]:
+        """Those of the object and of every object inside it on the way to a template."""
+        here: Any = self.value
+        for key in ["", *re.findall(r"[A-Za-z0-9_-]+", at)]:
+            if key:
+                here = here[int(key)] if isinstance(here, list) else here[key]
+            metadata = here.get("metadata") if isinstance(here, dict) else None
+            annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+            if isinstance(annotations, dict):
+                yield annotations
 
     def _later(self, at: str, draft: Draft) -> tuple[str, ...]:
         """Containers of a training runtime that get their GPUs from the TrainJob."""

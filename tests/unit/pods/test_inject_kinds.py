@@ -225,3 +225,17 @@ def test_the_label_on_the_object_names_the_family() -> None:
 def test_a_path_that_is_none_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="no path to a Pod template"):
         steps(path)
+
+
+def test_a_job_set_that_places_its_jobs_together_gets_no_affinity() -> None:
+    jobs = [{"name": "w", "template": {"spec": {"template": nvlink()["spec"]["template"]}}}]
+    before = manifest("jobset.x-k8s.io/v1alpha2", "JobSet", {"spec": {"replicatedJobs": jobs}})
+    assert "podAffinity" in one(text(before), family="gb200-nvl72", compute_domain=True).text
+    for place in (before, before["spec"]["replicatedJobs"][0]["template"]):
+        placed = copy.deepcopy(before)
+        where = placed if place is before else placed["spec"]["replicatedJobs"][0]["template"]
+        annotations = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "nvidia.com/gpu.clique"}
+        where["metadata"] = {**where.get("metadata", {}), "annotations": annotations}
+        outcome = one(text(placed), family="gb200-nvl72", compute_domain=True)
+        assert outcome.result == "injected"
+        assert "podAffinity" not in outcome.text
