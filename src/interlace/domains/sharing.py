@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from interlace.api.resource import ResourceClaim, ResourceSlice
+from interlace.api.resource import Device, ResourceClaim, ResourceSlice
+from interlace.domains.places import CLIQUE_ATTRIBUTE
 
 PATIENCE = 1.0
 """Seconds that a claim waits until nodes are opened, where no free node is left."""
@@ -48,11 +49,19 @@ class Queueing:
 
 
 def is_free(slices: Iterable[ResourceSlice], claims: Iterable[ResourceClaim]) -> bool:
-    """Whether a node, given its slices and the claims allocated there, would take a domain that is not there yet."""
+    """Whether a node, given its slices and the claims allocated there, would take a domain that is not there yet.
+
+    Only nodes with a fabric count: the others in a cluster are free at all times, and no row is ever theirs.
+    """
     return not any(True for _ in claims) and any(
-        (kind := device.attributes.get(TYPE_ATTRIBUTE)) is not None
-        and kind.string == CHANNEL
-        and ((holder := device.attributes.get(DOMAIN_ATTRIBUTE)) is None or not holder.string)
+        _text(device, TYPE_ATTRIBUTE) == CHANNEL
+        and _text(device, CLIQUE_ATTRIBUTE)
+        and not _text(device, DOMAIN_ATTRIBUTE)
         for slice_ in slices
         for device in slice_.spec.devices
     )
+
+
+def _text(device: Device, name: str) -> str:
+    attribute = device.attributes.get(name)
+    return (attribute.string or "") if attribute is not None else ""

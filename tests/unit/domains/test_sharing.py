@@ -41,10 +41,11 @@ def _slice(**attributes: DeviceAttribute) -> ResourceSlice:
         ([_slice(domain=DeviceAttribute(string="uid"))], False),
         ([_slice(type=DeviceAttribute(string="channel-unhealthy"))], False),
         ([_slice(type=DeviceAttribute(string="daemon"))], False),
+        ([_slice(clique=DeviceAttribute(string=""))], False),
         ([], False),
     ],
 )
-def test_a_node_is_free_when_it_offers_a_device_to_anybody(slices: list[ResourceSlice], free: bool) -> None:
+def test_a_node_of_a_fabric_is_free_when_it_offers_a_device_to_anybody(slices: list[ResourceSlice], free: bool) -> None:
     assert is_free(slices, []) is free
 
 
