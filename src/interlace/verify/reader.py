@@ -36,7 +36,6 @@ _NCCL = re.compile(
 )
 _WHERE = re.compile(r"\] (\S+:\d{1,9}) (?:\(\S+\) )?NCCL ")
 _LOUD = re.compile(rb"NCCL WARN|Test .{0,10}failure|Test timeout")
-_LEVELS = frozenset({b"INFO", b"WARN", b"TRAC", b"ABOR", b"CALL", b"DIAG", b"ERRO"})
 
 
 class Reader:
@@ -55,8 +54,13 @@ class Reader:
         self._known: dict[bytes, tuple[marks.Mark, str | None]] = {}
         """Marks of lines that come again and again: headers, titles, footers."""
         self._shapes: dict[bytes, int] = {}
-        self._heads: set[bytes] = set()
+        self._each = EACH if events is not None else 1
+        self._quiet: set[bytes] = set()
+        """Shapes that say nothing new any more."""
         self._factual: set[bytes] = set()
+        """Shapes of lines that state facts, which each run needs once."""
+        self._plain: set[bytes] = set()
+        """Shapes of plain rows, to count those that a full table leaves out."""
         self._stated: set[bytes] = set()
         self._facts = Facts()
         self._tables: dict[str | None, Table] = {}
@@ -101,73 +105,70 @@ class Reader:
 
     def _pass(self, lines: list[bytes]) -> None:
         """The loop that every line goes through; its common ways call nothing of ours."""
-        number, shapes, heads = self._number, self._shapes, self._heads
-        factual, stated = self._factual, self._stated
-        each = EACH if self._events is not None else 1
+        number, quiet = self._number, self._quiet
         for line in lines:
             number += 1
+            at = line.find(b" NCCL INFO ")
+            if at >= 0 and (line.find(b"  ", 0, at) < 0 or _is_prefix(line[:at])):
+                via = line.rfind(b" via ", at)
+                shape = line[via:] if via > 0 else line[at:].translate(None, _HEX)
+                if shape not in quiet:
+                    self._number = number
+                    self._state(line, at, shape)
+                continue
             if not line:
                 continue
-            at = line.find(b" NCCL ")
-            if at >= 0 and line[at + 6 : at + 10] in _LEVELS:
-                head = line[:at].translate(None, _DIGITS)
-                if head in heads:
-                    via = line.rfind(b" via ", at + 10)
-                    shape = line[via:] if via > 0 else line[at:].translate(None, _HEX)
-                    seen = shapes.get(shape, 0)
-                    if seen < each or (shape in factual and shape not in stated):
-                        self._number = number
-                        self._state(line, at, shape, seen)
-                    continue
-                if _is_prefix(head):
-                    if len(heads) >= _SHAPES:
-                        heads.clear()
-                    heads.add(head)
-                    self._number = number
-                    self._state(line, at, b"", 0)
-                    continue
-            else:
-                shape = line.translate(None, _DIGITS)
-                seen = shapes.get(shape, 0)
-                if seen >= each and not self._waiting:
-                    continue
-                if seen == 0 and _is_tabular(line):
-                    self._count(shape, _TABULAR)
-                    seen = _TABULAR
-                if seen >= 0 and not self._waiting:
-                    self._count(shape, seen + 1)
-                    if self._events is not None:
-                        self._number = number
-                        self._say(line)
-                    continue
+            shape = line.translate(None, _DIGITS)
+            if shape in quiet and not self._waiting:
+                continue
             self._number = number
-            current = self._current
-            if current is not None and current.takes_plain_rows and self._json is None:
-                row = plain_row(line, number=number)
-                if row is not None:
-                    current.take_plain(row, unchecked=(_unchecked(row.oop), _unchecked(row.ip)))
-                    continue
-            self._slow(line)
+            self._look(line, shape)
         self._number = number
+
+    def _look(self, line: bytes, shape: bytes) -> None:
+        """A line that is not known to say nothing new."""
+        seen = self._shapes.get(shape, 0)
+        if seen == 0 and _is_tabular(line):
+            self._count(shape, _TABULAR)
+            seen = _TABULAR
+        if seen >= 0 and not self._waiting:
+            self._count(shape, seen + 1)
+            if seen + 1 >= self._each:
+                self._quiet.add(shape)
+            if self._events is not None:
+                self._say(line)
+            return
+        table = self._current
+        if table is not None and table.takes_plain_rows and self._json is None:
+            if table.is_full and shape in self._plain:
+                table.left_out += 1
+                return
+            row = plain_row(line, number=self._number)
+            if row is not None:
+                table.take_plain(row, unchecked=(_unchecked(row.oop), _unchecked(row.ip)))
+                if table.is_full and len(self._plain) < _SHAPES:
+                    self._plain.add(shape)
+                return
+        self._slow(line)
 
     def _count(self, shape: bytes, number: int) -> None:
         if len(self._shapes) >= _SHAPES:
-            self._shapes.clear()
-            self._factual.clear()
+            for known in (self._shapes, self._factual, self._quiet):
+                known.clear()
         self._shapes[shape] = number
 
-    def _state(self, line: bytes, at: int, shape: bytes, seen: int) -> None:
-        """A line of NCCL that is the first of its shape, or states a fact that this run does not have yet."""
-        if not shape:
-            via = line.rfind(b" via ", at + 10)
-            shape = line[via:] if via > 0 else line[at:].translate(None, _HEX)
-            seen = self._shapes.get(shape, 0)
+    def _state(self, line: bytes, at: int, shape: bytes) -> None:
+        """A line of NCCL that is one of the first of its shape, or states a fact that this run does not have yet."""
+        seen = self._shapes.get(shape, 0)
         if seen == 0 and any(word in line for word in WORDS):
             self._factual.add(shape)
         self._count(shape, seen + 1)
-        if shape in self._factual and shape not in self._stated:
+        factual = shape in self._factual
+        if factual and shape not in self._stated:
             self._stated.add(shape)
             self._facts.see(line[at:_LONG].decode("utf-8", "replace"))
+        if seen + 1 >= self._each:
+            self._quiet.add(shape)
         if self._events is not None and seen < EACH:
             self._say(line)
 
@@ -282,6 +283,7 @@ class Reader:
         run = table.close(self._facts, rccl=self._rccl)
         self._facts = Facts()
         self._stated.clear()
+        self._quiet -= self._factual
         if run is not None and (self._begun or run.rows or run.partial_rows):
             self._done.append(run)
 
@@ -353,7 +355,7 @@ def read_text(text: str, *, events: Callable[[LogEvent], None] | None = None, be
 
 
 def _is_prefix(head: bytes) -> bool:
-    """Whether what stands before a line of NCCL, without digits, is only a prefix and no part of a row."""
+    """Whether what stands before a line of NCCL is only a prefix and no part of a row."""
     return b"  " not in head.strip() and b"\t" not in head
 
 

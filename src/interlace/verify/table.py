@@ -47,7 +47,7 @@ class Table:
         self._header = False
         self._plain = False
         self._partial = 0
-        self._left_out = 0
+        self.left_out = 0
         self._misfits = 0
         self._deviates = False
         self._na = [True, True]
@@ -63,10 +63,15 @@ class Table:
         """Whether a row in the layout of v2.13 and later, whole and without a prefix, belongs here."""
         return self._plain and self._average is None and self.pending is None
 
+    @property
+    def is_full(self) -> bool:
+        """More rows are only counted."""
+        return len(self.rows) >= KEPT
+
     def take_plain(self, row: Row, *, unchecked: tuple[bool, bool]) -> None:
         """Take a row that was read elsewhere; ``unchecked``: which halves say N/A."""
-        if len(self.rows) >= KEPT:
-            self._left_out += 1
+        if self.is_full:
+            self.left_out += 1
             return
         self.rows.append(row)
         self._na[0] &= unchecked[0]
@@ -204,8 +209,8 @@ class Table:
         found = layout.complete(row, self.columns)
         if found is None:
             self._misfits += self.evident
-        elif len(self.rows) >= KEPT:
-            self._left_out += 1
+        elif self.is_full:
+            self.left_out += 1
         else:
             self.rows.append(self._kept(found))
 
@@ -294,7 +299,7 @@ class Table:
             cpu_time=self.columns is not None and self.columns.cpu_time,
             old_formula=found.old_formula,
             below_minimum=self._low,
-            left_out=self._left_out,
+            left_out=self.left_out,
             program=self._program,
             device=next(iter(self.ranks.values()), None),
             errors=tuple(self._errors),

@@ -49,7 +49,7 @@ def test_a_table_shows_numbers_with_their_places_and_what_is_doubtful(tmp_path: 
     assert lines[1].split()[:9] == ["SIZE", "COUNT", "TYPE", "REDOP", "ROOT", "TIME", "ALGBW", "BUSBW", "WRONG"]
     assert "3235.92  331.82  331.82  0" in told.stdout
     assert lines[-1].startswith(
-        "warning: row 1 (size 1048576, line 12): out-of-place: size over time is 64.4088 GB/s, algbw says 65.4"
+        "warning: row 1 (size 1048576, line 12): out-of-place: size over time is 64.4089 GB/s, algbw says 65.4"
     )
 
 
