@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
@@ -98,6 +99,18 @@ def test_an_unknown_field_in_a_family_file_is_an_error() -> None:
     raw["node"]["gpu"] = 8
     with pytest.raises(msgspec.ValidationError, match=r"unknown field `gpu` - at `\$\.node`"):
         msgspec.convert(raw, Family)
+
+
+@pytest.mark.parametrize("id_", IDS)
+def test_a_source_of_a_single_value_names_a_value_that_is_there(id_: str) -> None:
+    def tables(value: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(value, dict):
+            yield value
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from tables(each)
+
+    for table in tables(document(id_)):
+        assert set(table.get("source_of", {})) <= set(table)
 
 
 def test_single_values_keep_their_own_source() -> None:
