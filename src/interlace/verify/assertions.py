@@ -63,11 +63,23 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def socket_between_nodes(self) -> bool:
         """Whether TCP sockets carried data between nodes of a family that has something better."""
-        if self.family is None or self.transport.network != SOCKET:
+        if self.family is None:
             return False
         if SOCKET in self.transport.carriers:
             return True
-        return self.between_nodes and not self.transport.mnnvl
+        if not self.between_nodes or self.transport.mnnvl:
+            return False
+        named = self.transport.network
+        return named == SOCKET if named is not None else any(_names_socket(run) for run in self.runs)
+
+    @property
+    def ran(self) -> str | None:
+        """The transport that carried data, from the lines or, in a document without lines, from the runs."""
+        return self.transport.ran(self.nodes) or next((run.transport for run in self.runs if run.transport), None)
+
+
+def _names_socket(run: Run) -> bool:
+    return SOCKET in (run.transport or "").split("+")
 
 
 class Assertion(msgspec.Struct, frozen=True, kw_only=True):

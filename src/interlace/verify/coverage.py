@@ -40,7 +40,7 @@ def _fabrics(scene: Scene) -> Iterator[str]:
         yield "NVLink inside the nodes: it is faster than the NICs, which hide it"
     if nodes is not None and nodes > 2:
         yield "paths between nodes that are no neighbours in the ring"
-    if scene.transport.ran(nodes) is None:
+    if scene.ran is None:
         yield "which transport carried the data: the log has no lines of NCCL_DEBUG=INFO about it"
     if (nodes or 0) > 1 and family is not None and family.node.mnnvl and _no_multicast(scene):
         yield "NVLink multicast: it was off"

@@ -91,7 +91,7 @@ def judge(
         remedy=remedy or (grown.remedy if grown is not None else ""),
         family=family.id if family is not None else None,
         nodes=found_nodes,
-        transport=transport.ran(found_nodes) or next((run.transport for run in runs if run.transport), None),
+        transport=scene.ran,
         evidence=(
             *(evidence for each in causes for evidence in _shown(each)),
             *(evidence for each in assessments for evidence in each.evidence),
@@ -236,7 +236,7 @@ def _said(scene: Scene, *, assumed: bool, given: int | None) -> Iterable[Evidenc
     hosts = max(_hosts(scene.runs), transport.nodes or 0)
     if given and hosts and hosts != given:
         yield Evidence(kind="assumed", text=f"{given} nodes, as --nodes says, where the log names {hosts}")
-    ran = transport.ran(scene.nodes)
+    ran = scene.ran
     if ran is None:
         return
     via = transport.first_channel or transport.first_network or transport.first_comm

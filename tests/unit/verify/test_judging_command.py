@@ -89,6 +89,15 @@ def test_what_parse_printed_can_be_judged_and_be_a_baseline(tmp_path: Path) -> N
     assert "where the baseline has 185.4" in told.stdout
 
 
+def test_the_transport_of_a_document_counts_as_that_of_a_log(tmp_path: Path) -> None:
+    for network, code in (("FasTrak", 0), ("Socket", 1)):
+        path = log(tmp_path, f"{network}.log", with_lines(table(HEALTHY), said(network=network)))
+        document = log(tmp_path, f"{network}.json", [run("parse", path, "--format", "json").stdout])
+        told = run("judge", document, "--family", "a3-mega", "--nodes", "2", "--json")
+        assert told.exit_code == code
+        assert json.loads(told.stdout)["transport"] == network
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
