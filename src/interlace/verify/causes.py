@@ -18,6 +18,8 @@ from interlace.verify.signatures import Signature, named, said, sight, signature
 
 _EFFECTS: Final = ("corrupts", "stops", "breaks", "slows", "notes")
 _NCCL: Final = frozenset({"INFO", "WARN", "TRACE", "ABORT", "CALL"})
+UNKNOWN: Final = "unknown-warning"
+"""Stands for the first warning that no signature knows."""
 _ANY: Final = "*"
 _NO_RANK: Final = 2**31
 """Logs of daemons and launchers stand behind those of ranks where nothing has a time."""
@@ -175,5 +177,5 @@ def _unknown(found: Sequence[Finding], events: Sequence[LogEvent]) -> list[Findi
             return []
         if event.level == "WARN" and event.text.strip() and not any(each.matches(said(event)) for each in signatures()):
             ranks = () if event.rank is None else (event.rank,)
-            return [Finding(signature=named("unknown-warning"), event=event, order=at, ranks=ranks)]
+            return [Finding(signature=named(UNKNOWN), event=event, order=at, ranks=ranks)]
     return []

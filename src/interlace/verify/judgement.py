@@ -17,7 +17,7 @@ from interlace.fabric.bands import Scope
 from interlace.fabric.family import Family
 from interlace.verify.assertions import Scene
 from interlace.verify.bandwidth import Assessment, Place, assess, assumed_noise
-from interlace.verify.causes import Diagnosis, Finding, diagnose
+from interlace.verify.causes import UNKNOWN, Diagnosis, Finding, diagnose
 from interlace.verify.comparison import tolerance
 from interlace.verify.coverage import untested
 from interlace.verify.curve import main_curve, size_name
@@ -161,11 +161,14 @@ def _other_model(run: Run, family: Family | None) -> str | None:
 
 def _matter(diagnosis: Diagnosis, assessments: Sequence[Assessment]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Findings that bear on the verdict, and those that a completed measurement has disproved."""
-    if not assessments or not all(_ended(each.run) for each in assessments):
-        return diagnosis.causes, diagnosis.notes
-    kept = tuple(each for each in diagnosis.causes if each.signature.effect != "stops")
-    survived = tuple(each for each in diagnosis.causes if each.signature.effect == "stops")
-    return kept, (*survived, *diagnosis.notes)
+    ended = bool(assessments) and all(_ended(each.run) for each in assessments)
+    quiet = any(each.run.rows for each in assessments) and not any(each.run.errors for each in assessments)
+    survived = tuple(
+        each
+        for each in diagnosis.causes
+        if (ended and each.signature.effect == "stops") or (quiet and each.signature.id == UNKNOWN)
+    )
+    return tuple(each for each in diagnosis.causes if each not in survived), (*survived, *diagnosis.notes)
 
 
 def _ended(run: Run) -> bool:

@@ -295,3 +295,25 @@ def test_a_rack_whose_user_turned_nvlink_off_is_judged_by_its_nics() -> None:
     assert judgement.verdict == "pass"
     assert judgement.transport == "gIB"
     assert "NVLink between nodes: the NICs carried the data" in judgement.not_tested
+
+
+def test_an_unknown_warning_does_not_fail_rows_that_were_measured_without_an_error() -> None:
+    strange = line(9, 8, "net_fastsocket.cc:765 NCCL WARN Cannot get incoming CPU.")
+    for footer in (True, False):
+        judgement = judged(with_lines(table(HEALTHY, footer=footer), [*said(), strange]))
+        assert judgement.verdict == "pass"
+        assert [each.signature.id for each in judgement.noted] == ["unknown-warning"]
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "kernel: nvidia-nvswitch0: SXid (PCI:0000:c8:00.0): 22013, Non-fatal, Link 24 Minion Link DLREQ interrupt",
+        line(0, 8, "NCCL INFO NET/IB : mlx5_0:1 Got non-fatal async event: client reregistration(17)"),
+        line(0, 8, "NCCL INFO NET/FasTrak DXS flow ID 0 connecting to 192.0.2.3:4001 comm_trace_id:0x1"),
+        line(0, 8, "NCCL INFO [Service thread] Connection closed by localRank 3"),
+        line(0, 8, "NCCL INFO TUNER/Plugin: Could not find: libnccl-tuner.so"),
+    ],
+)
+def test_what_healthy_runs_print_too_is_no_sign(harmless: str) -> None:
+    assert seen(judged(with_lines(table(HEALTHY), [*said(), harmless]))) == set()
