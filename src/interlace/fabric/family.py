@@ -142,6 +142,7 @@ class SoftwareTuple(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     source: str
     id: str
     released: str
+    """Date of the release, or where that is not told of the text that names it."""
     plugin: str = ""
     """Image with the NCCL plugin, its installer and the tests."""
     daemon: str = ""
