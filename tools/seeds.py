@@ -4,8 +4,9 @@ The first takes the two manifests of the page on ComputeDomains. The stored page
 indentation. The shape below gives them back and adds nothing: each of its lines must stand in the page, in this
 order, with only comments between, or the run ends with the line that was not found.
 
-The second compares the tables in FOLDER (``gpudirect-*.tsv``: field, value) with the whole Pod specs of the page on
-GPUDirect: the values of the table are the values of the spec, all of them and in this order.
+The second compares the tables in FOLDER with the page on GPUDirect. ``gpudirect-*.tsv`` (field, value) have the whole
+Pod specs: the values of the table are the values of the spec, all of them and in this order. ``settings-*.tsv`` (name,
+value) have the lists of NCCL settings, quote marks and all.
 """
 
 from __future__ import annotations
@@ -104,6 +105,12 @@ def restore(page: str, shape: str) -> str:
 PODS = {"gpudirect-tcpxo.tsv": "a3plus-workloads", "gpudirect-tcpx.tsv": "a3-gpu-workloads-example"}
 """Table to the name of the Pod whose spec it holds."""
 
+SETTINGS = {"settings-tcpxo.tsv": 0, "settings-tcpx.tsv": 1}
+"""Table to the place of its list on the page."""
+
+_SETTINGS = ("Usa la configuración de NCCL necesaria", "\nGPUDirect-TCPX\n", "Agrega GPUDirect a tus manifiestos")
+"""Where the lists begin, where the second one does, and where they end."""
+_SETTING = re.compile(r'^"([A-Z0-9_]+)=(.*)",?$', re.MULTILINE)
 _INTERFACE = re.compile(r'\{"interfaceName":"([^"]*)","network":"([^"]*)"\},?\Z')
 
 
@@ -147,6 +154,15 @@ def _below(line: str, following: str) -> bool:
     return below > indent or (below == indent and following.lstrip().startswith("- "))
 
 
+def printed_settings(page: str) -> list[list[tuple[str, str]]]:
+    """Both lists of settings as they are printed. Raises ValueError if the page has none."""
+    begin, middle, end = _SETTINGS
+    if begin not in page or end not in page:
+        raise ValueError("the page has no lists of settings")
+    part = page[page.index(begin) : page.index(end)]
+    return [_SETTING.findall(each) for each in part.split(middle)]
+
+
 def table(text: str) -> list[tuple[str, str]]:
     """Field and value of each row of a table."""
     rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
@@ -163,6 +179,9 @@ def compare(page: str, folder: Path) -> None:
                 raise ValueError(f"{name}: {field} is {value!r}, and the page has {said!r} in this place")
         if len(rows) != len(spec):
             raise ValueError(f"{name} has {len(rows)} rows, and the page {len(spec)} values")
+    for name, place in SETTINGS.items():
+        if table((folder / name).read_text()) != printed_settings(page)[place]:
+            raise ValueError(f"{name} is not the list of settings that the page prints")
 
 
 def main() -> int:

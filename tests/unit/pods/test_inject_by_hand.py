@@ -13,7 +13,7 @@ from interlace.fabric.family import families, find
 from interlace.pods.errors import InjectError
 from interlace.pods.inject import inject
 from tests.unit.pods.pods import Json, container, env, mounts, pod
-from tests.unit.pods.seed_pods import whole
+from tests.unit.pods.seed_pods import TABLES, whole
 
 MEGA, HIGH = find("a3-mega"), find("a3-high")
 REPOSITORY = "us-docker.pkg.dev/gce-ai-infra/gpudirect-{}/tcpgpudmarxd-dev:{}"
@@ -26,6 +26,33 @@ def test_the_static_settings_of_the_guide_are_refused_beside_a_newer_plugin() ->
     with pytest.raises(InjectError, match=r"NCCL_PROTO\]: Simple: the fabric enforces Simple,LL128"):
         inject(pod(main), family=MEGA)
     assert inject(pod(main), family=MEGA, software=MEGA.software("tcpxo-1.0.5")).software == "tcpxo-1.0.5"
+
+
+def printed(name: str) -> Json:
+    """A container with the settings of the guide as they are printed, quote marks and all."""
+    lines = [line for line in (TABLES / name).read_text().splitlines() if not line.startswith("#")]
+    return container(env=[dict(zip(("name", "value"), line.split("\t"), strict=True)) for line in lines])
+
+
+@pytest.mark.parametrize(
+    ("family", "software", "name", "first"),
+    [
+        ("a3-mega", "tcpxo-1.0.5", "settings-tcpxo.tsv", "NCCL_PROTO"),
+        ("a3-high", "tcpx-3.1.9", "settings-tcpx.tsv", "NCCL_ALGO"),
+    ],
+)
+def test_the_lists_of_the_guide_are_good_for_their_own_release_and_for_no_other(
+    family: str, software: str, name: str, first: str
+) -> None:
+    found = find(family)
+    done = inject(pod(printed(name)), family=found, software=found.software(software))
+    settings = env(done.pod["spec"]["containers"][0])
+    assert not any('"' in value for value in settings.values())
+    assert settings["LD_LIBRARY_PATH"].startswith("/usr/local/nvidia/lib64")
+    assert "$" not in settings["LD_LIBRARY_PATH"]
+    with pytest.raises(InjectError) as refused:
+        inject(pod(printed(name)), family=found)
+    assert refused.value.path == f"spec.containers[0].env[{first}]"
 
 
 def test_the_algorithm_of_another_release_is_refused() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.seeds import compare, missing, pod_spec, restore, values
+from tools.seeds import compare, pod_spec, printed_settings, restore, values
 
 SHAPE = "kind: A\nspec:\n  size: 2\n"
 
@@ -65,6 +65,22 @@ def test_a_row_that_the_page_does_not_have_is_named(tmp_path: Path) -> None:
     (tmp_path / "gpudirect-tcpxo.tsv").write_text("\n".join(rows[:-1]))
     with pytest.raises(ValueError, match="has 8 rows, and the page 9 values"):
         compare(PAGE, tmp_path)
+
+
+SETTINGS = """
+Usa la configuración de NCCL necesaria
+"A=1",
+"B=\\"x\\""
+GPUDirect-TCPX
+"A=2"
+Agrega GPUDirect a tus manifiestos
+"""
+
+
+def test_lists_of_settings_keep_their_quote_marks() -> None:
+    assert printed_settings(SETTINGS) == [[("A", "1"), ("B", '\\"x\\"')], [("A", "2")]]
+    with pytest.raises(ValueError, match="no lists of settings"):
+        printed_settings("nothing")
 
 
 def test_a_measurement_that_a_page_holds_lacks_nothing() -> None:
