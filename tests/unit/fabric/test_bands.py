@@ -28,7 +28,7 @@ def test_a_band_is_of_a_family_and_its_bound_is_the_line_rate(row: object) -> No
 
 def test_every_row_has_a_source_and_every_source_a_row() -> None:
     used = {row.source for row in table().bands} | {row.source for row in table().floors}
-    assert used <= set(table().sources)
+    assert used == set(table().sources)
 
 
 def test_no_family_has_two_rows_for_one_question() -> None:
