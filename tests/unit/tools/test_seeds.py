@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.seeds import compare, pod_spec, printed_settings, restore, values
+from tools.seeds import compare, missing, pod_spec, printed_settings, restore, values
 
 SHAPE = "kind: A\nspec:\n  size: 2\n"
 
