@@ -146,7 +146,7 @@ class Server:
         if decide is None:
             raise web.HTTPNotFound(text=f"one of {', '.join(self._decisions)}\n")
         body = await request.read()
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.thread_time()
         try:
             asked = decode(body)
             async with asyncio.timeout(DEADLINE):
@@ -158,7 +158,10 @@ class Server:
             self._metrics.decisions.labels(path, "failed").inc()
             _log.exception("a request could not be decided", path=path)
             raise web.HTTPInternalServerError(text=f"{type(error).__name__}: {error}\n") from error
-        self._metrics.seconds.labels(path).observe(time.perf_counter() - began)
+        taken = time.perf_counter() - began
+        self._metrics.seconds.labels(path).observe(taken)
+        cpu = time.thread_time() - worked
+        _log.debug("decided", path=path, milliseconds=round(1000 * taken, 3), cpu=round(1000 * cpu, 3))
         self._metrics.decisions.labels(path, "refused" if verdict.refused else "allowed").inc()
         if verdict.refused:
             _log.info("refused", path=path, namespace=asked.namespace, name=asked.name, why=verdict.refused)
