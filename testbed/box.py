@@ -29,7 +29,7 @@ BIN = "/run/testbed/bin"
 FILES = "/run/testbed"
 """In a box: configuration of its programs."""
 TOOLS = ("unshare", "nsenter", "mount", "umount", "ip")
-LIMIT = 20.0
+LIMIT = 60.0
 """Seconds that making a box, or a short command in it, may take."""
 _PRIVATE = ("/var/lib", "/tmp")  # noqa: S108 - of the box, on a file system of its own
 _POLL = 0.01

@@ -28,7 +28,7 @@ from testbed.programs import CONTROL_PLANE, NODE, Programs, cache_root
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PAUSE_IMAGE = "localhost/testbed/pause:1"
-START_LIMIT = 60.0
+START_LIMIT = 120.0
 """Seconds that containerd, or kubelet, may take until it answers."""
 _POLL = 0.05
 _IN_BOX = (

@@ -35,7 +35,7 @@ CHANNELS = "/dev/nvidia-caps-imex-channels"
 """In containers."""
 RESOURCE = "nvidia.com/gpu"
 _PLUGINS = "/var/lib/kubelet/device-plugins"
-_LIMIT = 20.0
+_LIMIT = 60.0
 _SOURCE = Path(__file__).parent / "native/nvml_stub.c"
 
 

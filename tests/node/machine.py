@@ -88,6 +88,15 @@ def _files(node: Node, folder: str) -> Iterator[str]:
                 yield f"{kind} /{path.relative_to(root)}"
 
 
+def find_process(node: Node, part: str) -> int:
+    """The process of the node with ``part`` in its command line, as the machine counts."""
+    for pid in _processes(node):
+        with contextlib.suppress(OSError):
+            if part in Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "):
+                return pid
+    raise AssertionError(f"no process of {node.name} has {part} in its command line")
+
+
 def _processes(node: Node) -> list[int]:
     own = Path(f"/proc/{node.box.init}/ns/pid").readlink()
     found = []

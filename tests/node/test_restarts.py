@@ -13,11 +13,11 @@ import pytest_asyncio
 
 from interlace.api.computedomain import ComputeDomain
 from tests.node import gpus, jobs
-from tests.node.machine import container_pid
+from tests.node.machine import container_pid, find_process
 from tests.node.world import DEPLOYMENT, NAMESPACE, POD, SLICE, WITHIN, World, until_installed
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
 AGENT = "app.kubernetes.io/component=agent"
 AGAIN = 150.0
@@ -125,3 +125,31 @@ async def test_an_agent_killed_while_kubelet_waits_for_a_channel_gives_it_after_
     (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1, within=AGAIN)
     assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
     await end_job(node, namespace)
+
+
+async def test_the_health_of_a_channel_stands_in_the_status_of_its_pod(
+    node: World, namespace: str, job: dict[str, Any]
+) -> None:
+    (machine,) = node.nodes.values()
+    faults = machine.box.path(gpus.FAULTS)
+
+    async def shown(health: str) -> bool:
+        (pod,) = await node.pods(namespace, labels=jobs.JOB)
+        (container,) = pod["status"]["containerStatuses"]
+        found = [
+            resource.get("health")
+            for status in container.get("allocatedResourcesStatus", [])
+            if status["name"].startswith("claim:")
+            for resource in status["resources"]
+        ]
+        assert found == [health], container
+        return True
+
+    await eventually(lambda: shown("Healthy"), within=WITHIN, every=0.1, what="a healthy channel")
+    faults.write_text(json.dumps({"never_ready": True}))
+    os.kill(find_process(machine, "interlace-simulated/daemon"), signal.SIGKILL)
+    await eventually(lambda: shown("Unhealthy"), within=WITHIN, every=0.1, what="an unhealthy channel")
+    faults.unlink()
+    await eventually(lambda: shown("Healthy"), within=WITHIN, every=0.1, what="a healthy channel again")
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    assert container_id(pod) == container_id(job)

@@ -16,7 +16,7 @@ from tests.node.waves import run_waves
 from tests.node.world import DEPLOYMENT, POD, WITHIN, World
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
 
 WAVES, PLAIN_WAVES, PODS = 5, 3, 8

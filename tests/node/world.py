@@ -27,7 +27,7 @@ OWN_IMAGE = "localhost/interlace:test"
 WORKLOAD_IMAGE = "localhost/testbed/workload:1"
 CLIQUE = "8f6d1d2e-5b1c-4f3a-9e57-3c1d2a4b5c6d.1"
 GPUS = 4
-WITHIN = 60.0
+WITHIN = 120.0
 """Seconds that a state may take on a busy machine."""
 
 POD = untyped(Resource("", "v1", "pods", "Pod", True))
@@ -118,6 +118,9 @@ class Parts:
     """What all worlds of a run share: images and the stand-in for NVML."""
 
     images: tuple[Path, ...]
+    """All that nodes load."""
+    own: Path
+    """Ours among them."""
     nvml: Path
 
 
@@ -129,7 +132,7 @@ async def make_parts(folder: Path) -> Parts:
     images.write_image(pause, name=PAUSE_IMAGE, root=images.helper_root(helper))
     images.write_image(workload, name=WORKLOAD_IMAGE, root=images.helper_root(helper, verbs=("mnnvl-workload",)))
     await asyncio.to_thread(_write_own_image, own)
-    return Parts(images=(pause, workload, own), nvml=await gpus.compile_nvml(folder))
+    return Parts(images=(pause, workload, own), own=own, nvml=await gpus.compile_nvml(folder))
 
 
 def _write_own_image(target: Path) -> None:
