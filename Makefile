@@ -42,6 +42,7 @@ check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m tools.modules --check
 	@$(BIN)/python -m tools.cli_reference --check
+	@$(BIN)/python -m tools.families_reference --check
 	@$(BIN)/python -m tools.check_docs
 	@$(BIN)/python -m tools.check_lock
 
