@@ -212,7 +212,7 @@ def _shown(finding: Finding) -> Iterable[Evidence]:
     quoted = f': "{_clean(event.text)}"' if event is not None else ""
     yield Evidence(
         kind="log",
-        text=f"{_told(finding)}{also}{ranks}{quoted}",
+        text=f"{sign.id}: {_told(finding)}{also}{ranks}{quoted}",
         log=sign.log,
         source=event.source if event is not None else None,
         line=event.line if event is not None else None,

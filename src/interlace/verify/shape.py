@@ -13,7 +13,7 @@ import msgspec
 
 from interlace.verify.curve import LARGE, MIB, Curve, Point, reaches, size_name, time_name
 
-Kind = Literal["flat-time", "plateau", "socket-plateau", "nic-plateau", "dip", "halves-differ", "falls", "scale"]
+Kind = Literal["flat-time", "plateau", "socket-plateau", "nic-plateau", "dip", "row", "halves-differ", "falls", "scale"]
 
 FLAT_FROM: Final = 128 * MIB
 """Healthy fabrics leave the flat part of the time curve long before."""
@@ -26,6 +26,7 @@ _LEVEL: Final = 1.15
 _HALVES: Final = 0.15
 _HALVES_FROM: Final = 512 * MIB
 _DIP: Final = 5.0
+_ROW: Final = 2.0
 _FALL: Final = 0.85
 _FALL_FROM: Final = 64 * MIB
 _SCALE: Final = 0.6
@@ -47,7 +48,7 @@ def shapes(main: Curve, *, other: Curve | None = None, rate: float | None = None
         flat_time(main, rate=rate) if rate else None,
         plateau(main, rate=rate) if rate else None,
         socket_plateau(main, rate=rate),
-        dip(main),
+        dip(main) or slow_row(main),
         falls(main),
         halves_differ(main, other) if other is not None else None,
     )
@@ -153,6 +154,22 @@ def dip(curve: Curve) -> Shape | None:
         cause="NCCL changes protocol or algorithm there, and the choice is wrong",
         remedy="Measure again with NCCL_PROTO and NCCL_ALGO fixed, and check the tuner plugin's version.",
         line=point.line,
+    )
+
+
+def slow_row(curve: Curve) -> Shape | None:
+    """One size takes twice as long as the next larger one, or longer."""
+    pairs = [pair for pair in pairwise(curve.points) if pair[0].time_us >= _ROW * pair[1].time_us]
+    if not pairs:
+        return None
+    slow, next_one = max(pairs, key=lambda pair: pair[0].time_us / pair[1].time_us)
+    return Shape(
+        kind="row",
+        text=f"{size_name(slow.size)} takes {time_name(slow.time_us)} where {size_name(next_one.size)}"
+        f" takes {time_name(next_one.time_us)}",
+        cause="a transient, another tenant, or first touch of buffers",
+        remedy="Measure again, with -N 5 cycles.",
+        line=slow.line,
     )
 
 

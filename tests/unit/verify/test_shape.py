@@ -75,6 +75,15 @@ def test_a_dip_of_the_middle_sizes_is_named_with_its_size() -> None:
     assert "dip" in kinds(dipped)
 
 
+def test_one_row_that_takes_longer_than_the_next_size_needs_a_repeat() -> None:
+    slow = of(lambda size: HEALTHY(size) * (2.5 if size == MIB else 1))
+    found = shape.slow_row(slow)
+    assert found is not None
+    assert "1 MiB takes" in found.text
+    assert kinds(slow) == {"row"}
+    assert shape.slow_row(of(HEALTHY)) is None
+
+
 def test_a_slow_end_is_no_dip_but_a_fall() -> None:
     falling = of(lambda size: HEALTHY(size) * (1.5 if size == GIB else 1))
     assert shape.dip(falling) is None
