@@ -23,21 +23,23 @@ def prepare(draft: Draft, container: Container, *, library_path: Sequence[str], 
     ``library_path``: folders to put first on ``LD_LIBRARY_PATH``; ``source``: a file to source before, or empty.
     Raises InjectError if another such line is there.
     """
-    command = words(container.fields, "command", f"{container.path}.command")
+    path = f"{container.path}.command"
+    command = words(container.fields, "command", path)
     if not command:
         return False
+    if source and does_so_itself(container, source):
+        source = ""
+    if library_path and does_so_itself(container, f"LD_LIBRARY_PATH={library_path[0]}"):
+        library_path = ()
     shell, script = _script(library_path, source)
-    path = f"{container.path}.command"
     if is_prepared(command):
         if command[2] != script:
             raise InjectError(
                 path, command[2], f"it was prepared otherwise, and is to be {script}", "undo the earlier injection"
             )
-        return True
-    if does_so_itself(container, source or f"LD_LIBRARY_PATH={library_path[0]}" if library_path else source):
-        return True
-    container.fields["command"] = [shell, "-c", script, _MARK, *command]
-    draft.completed(path, script, reason)
+    elif library_path or source:
+        container.fields["command"] = [shell, "-c", script, _MARK, *command]
+        draft.completed(path, script, reason)
     return True
 
 
@@ -48,10 +50,11 @@ def is_prepared(command: Sequence[str]) -> bool:
 
 def does_so_itself(container: Container, what: str) -> bool:
     """Whether the user's own command or arguments contain it; a file counts by its name."""
-    texts = words(container.fields, "command", f"{container.path}.command")
-    texts = texts + words(container.fields, "args", f"{container.path}.args")
+    command = words(container.fields, "command", f"{container.path}.command")
+    own = command[4:] if is_prepared(command) else command
+    texts = own + words(container.fields, "args", f"{container.path}.args")
     wanted = what if "=" in what else what.rpartition("/")[2]
-    return bool(wanted) and any(wanted in text.replace('"', "") for text in texts)
+    return any(wanted in text.replace('"', "") for text in texts)
 
 
 def _script(library_path: Sequence[str], source: str) -> tuple[str, str]:
