@@ -12,8 +12,10 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
+
+import msgspec
 
 from bench.figures import Figure, ratio, table
 from interlace.api.computedomain import ComputeDomain
@@ -23,6 +25,7 @@ from interlace.kube.errors import NotFound
 from interlace.kube.log import configure
 from interlace.kube.untyped import untyped
 from interlace.sim.cluster import Cluster, ClusterSettings, run_cluster
+from interlace.sim.plane import AuditRecord
 from interlace.sim.trouble import break_imex, make_noise, poison
 from interlace.sim.witness import changes, look
 
@@ -41,6 +44,27 @@ REST: Final = 15.0
 """Seconds for which the healthy domain rests before it is looked at: its peers report their connections."""
 WITHIN: Final = 60.0
 DEPLOYMENTS: Final = untyped(Resource("apps", "v1", "deployments", "Deployment", True))
+
+
+class Formation(msgspec.Struct, frozen=True, kw_only=True):
+    """One domain that was formed."""
+
+    seconds: float
+    began: float
+    ended: float
+    """Both in seconds since the epoch, as the audit log has them."""
+    namespace: str
+    uid: str
+
+    def requests(self, records: Iterable[AuditRecord]) -> int:
+        """What our components asked for it until it was formed, watches apart: does not depend on the machine."""
+        return sum(
+            record.user_agent.startswith("interlace-")
+            and record.verb != "watch"
+            and self.began <= record.time <= self.ended
+            and (record.namespace == self.namespace or record.name.startswith(self.uid))
+            for record in records
+        )
 
 
 class Scene:
@@ -118,14 +142,15 @@ class Scene:
 
         await self.cluster.signal.until(f"the end of domain {name}", gone, within=WITHIN)
 
-    async def formation(self, name: str) -> float:
-        """Seconds until a domain of this name is formed; it is removed again."""
-        began = time.monotonic()
+    async def formation(self, name: str) -> Formation:
+        """A domain of this name is formed and removed again."""
+        began, clock = time.time(), time.monotonic()
         await self.start(name, count=SIZE)
         await self.formed(name, count=SIZE)
-        took = time.monotonic() - began
+        took, ended = time.monotonic() - clock, time.time()
+        uid = (await self.cluster.client.get(ComputeDomain, name, namespace=name)).metadata.uid
         await self.remove(name)
-        return took
+        return Formation(seconds=took, began=began, ended=ended, namespace=name, uid=uid)
 
     def _state(self, name: str) -> str:
         found = self.cluster.domains.get(name, name)
@@ -175,8 +200,34 @@ async def doom(scene: Scene) -> None:
         await asyncio.sleep(DOOM_PAUSE)
 
 
-async def measure(*, minutes: float, server: str) -> tuple[list[str], Figure, Figure]:
-    """What changed of the healthy domain; times of formation alone, and beside the trouble."""
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured."""
+
+    changed: list[str]
+    """Of the healthy domain, one sentence each."""
+    alone: list[Formation]
+    beside: list[Formation]
+    records: list[AuditRecord]
+
+    def rows(self) -> list[list[object]]:
+        """One row for each kind of neighbourhood."""
+        alone, beside = (Figure.of(one.seconds for one in found) for found in (self.alone, self.beside))
+        asked = [Figure.of(float(one.requests(self.records)) for one in found) for found in (self.alone, self.beside)]
+        return [
+            ["alone", len(self.alone), alone.text(2), "", asked[0].text(), ""],
+            [
+                "beside the trouble",
+                len(self.beside),
+                beside.text(2),
+                ratio(beside, alone),
+                asked[1].text(),
+                ratio(asked[1], asked[0]),
+            ],
+        ]
+
+
+async def measure(*, minutes: float, server: str) -> Result:
+    """Raises what `run_cluster` raises, and NotReachedError for a domain that does not form."""
     settings = ClusterSettings(
         server="real" if server == "real" else "embedded", nodes=NODES, replicas=1, separate=SEPARATE
     )
@@ -190,13 +241,14 @@ async def measure(*, minutes: float, server: str) -> tuple[list[str], Figure, Fi
         await asyncio.sleep(REST)
         before = await look(cluster, "healthy", namespace="healthy")
         victim = (await cluster.client.get(ComputeDomain, "healthy", namespace="healthy")).metadata.uid
-        beside: list[float] = []
+        beside: list[Formation] = []
         end = time.monotonic() + 60 * minutes
         async with trouble(scene, victim=victim, seconds=60 * minutes):
             while time.monotonic() < end:
                 beside.append(await scene.formation("third"))
         after = await look(cluster, "healthy", namespace="healthy")
-        return changes(before, after), Figure.of(alone), Figure.of(beside)
+        records = await asyncio.to_thread(cluster.plane.audit)
+        return Result(changed=changes(before, after), alone=alone, beside=beside, records=records)
 
 
 def main() -> int:
@@ -206,15 +258,12 @@ def main() -> int:
     parser.add_argument("--server", choices=("real", "embedded"), default="real")
     options = parser.parse_args()
     configure("error", json=False)
-    found, alone, beside = asyncio.run(measure(minutes=options.minutes, server=options.server))
+    result = asyncio.run(measure(minutes=options.minutes, server=options.server))
     print(f"API server: {options.server}; nodes and nvidia-imex: simulated; {options.minutes:g} minutes of trouble\n")
-    rows = [
-        ["alone", len(alone.values), alone.text(2), ""],
-        ["beside the trouble", len(beside.values), beside.text(2), ratio(beside, alone)],
-    ]
-    print(table([f"a domain of {SIZE} nodes", "times", "seconds, median (range)", "to alone"], rows))
-    print("\n".join(found) or "Nothing changed of the healthy domain: no restart, no write, no event.")
-    return 1 if found else 0
+    head = ["times", "seconds, median (range)", "to alone", "requests of our components", "to alone"]
+    print(table([f"a domain of {SIZE} nodes", *head], result.rows()))
+    print("\n".join(result.changed) or "Nothing changed of the healthy domain: no restart, no write, no event.")
+    return 1 if result.changed else 0
 
 
 if __name__ == "__main__":

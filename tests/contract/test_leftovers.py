@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -22,6 +26,7 @@ from interlace.sim.plane import Plane
 from tests.contract.space import our_kinds, pod
 from tests.contract.wire import ADMIN, admin
 from tests.unit.cli.programs import Ended, interlace
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -181,6 +186,44 @@ async def test_nothing_goes_while_that_driver_is_installed(plane: Plane, client:
     assert document["removed"] == []
     assert document["driverInstalled"] == [{"kind": "Deployment", "namespace": THEIRS, "name": "controller"}]
     await client.delete(DEPLOYMENTS, "controller", namespace=THEIRS, propagation="Background")
+
+
+@asynccontextmanager
+async def at_a_terminal(plane: Plane, *arguments: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """The command at a terminal of its own; yields the process and the end at which the person sits."""
+    person, command = os.openpty()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "interlace.cli.main", "domains", "leftovers", *arguments),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "KUBECONFIG": str(plane.kubeconfig)},
+            stdin=command,
+            stdout=command,
+            stderr=command,
+            start_new_session=True,
+        )
+        os.set_blocking(person, False)
+        async with asyncio.timeout(60):
+            yield process, person
+    finally:
+        os.close(person)
+        os.close(command)
+
+
+@pytest.mark.parametrize("said", ["n\n", "\x04"], ids=["no", "the end of the input"])
+async def test_at_a_terminal_it_asks_and_no_means_no(plane: Plane, client: Client, said: str) -> None:
+    async with at_a_terminal(plane, "--remove") as (process, person):
+        shown = b""
+
+        def asked() -> bool:
+            nonlocal shown
+            with contextlib.suppress(BlockingIOError):
+                shown += os.read(person, 65536)
+            return b"free to go? [y/N]" in shown
+
+        await eventually(asked, within=50, what="the question")
+        os.write(person, said.encode())
+        assert await process.wait() == (1 if said == "n\n" else 130)
+    assert (await client.get(ResourceSlice, "theirs")).metadata.name == "theirs"
 
 
 async def test_what_is_free_to_go_goes_and_the_rest_stays(plane: Plane, client: Client) -> None:

@@ -20,6 +20,7 @@ from interlace.cli.running import run
 if TYPE_CHECKING:
     from interlace.api.computedomain import ComputeDomain
     from interlace.cli.domain_reader import Reader
+    from interlace.kube.client import Client
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -225,15 +226,30 @@ def leftovers(*, remove: bool, yes: bool, context: str | None, kubeconfig: str |
     That is per-domain DaemonSets, claim templates and cliques, node labels and slices. What is ours or in use is
     never removed. Exit 0 if nothing is left, 1 if something is.
     """
+    from interlace.cli.domain_reader import open_client
+    from interlace.cli.leftovers import Answer, may_ask
 
-    async def main() -> Code:
-        from interlace.cli.domain_reader import open_client
-        from interlace.cli.leftovers import clean
+    if remove and not yes and not may_ask(as_json=as_json):
+        raise Exit(Code.REFUSED, "nobody can be asked here; say --remove --yes to remove what is free to go")
+    answer = Answer(as_json=as_json)
 
+    async def connected(step: Callable[[Client], Coroutine[Any, Any, Code]]) -> Code:
         async with open_client(context=context, kubeconfig=kubeconfig) as client:
-            return await clean(client, remove=remove, yes=yes, as_json=as_json)
+            return await step(client)
 
-    run(main())
+    run(connected(answer.find))
+    if remove and answer.free and (yes or _confirmed(f"Remove the {len(answer.free)} that are free to go?")):
+        run(connected(answer.remove))
+    if (code := answer.end()) is not Code.GOOD:
+        raise Exit(code)
+
+
+def _confirmed(question: str) -> bool:
+    """Ask on the terminal. Raises Exit where the answer is Ctrl-C or the end of the input."""
+    try:
+        return click.confirm(question)
+    except click.Abort:
+        raise Exit(Code.INTERRUPTED) from None
 
 
 def _tell(sentence: str) -> None:

@@ -57,40 +57,59 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     out_of_reach: str = OUT_OF_REACH
 
 
-async def clean(client: Client, *, remove: bool, yes: bool, as_json: bool) -> Code:
-    """Show the leftovers, and remove those that are free to go.
+class Answer:
+    """What one call of the verb finds and does; each step shows its part, ``end`` the rest."""
 
-    GOOD if none is left, BAD if one is, FAILED if a removal did not work. Raises Exit.
-    """
-    if remove and not yes and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise Exit(Code.REFUSED, "nobody can be asked here; say --remove --yes to remove what is free to go")
-    inventory = await read(client)
-    found = leftovers(inventory)
-    free = [item for item in found if not item.in_use]
-    if not as_json:
-        _show(found)
-    removed: list[Leftover] = []
-    failed: list[str] = []
-    if remove and free and (yes or click.confirm(f"Remove the {len(free)} that are free to go?")):
-        for item in free:
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._installed: list[Component] = []
+        self._found: list[Leftover] = []
+        self._removed: list[Leftover] = []
+        self._failed: list[str] = []
+
+    async def find(self, client: Client) -> Code:
+        """Read and show. Raises Exit with UNKNOWN where something may not be read."""
+        inventory = await read(client)
+        self._installed, self._found = components(inventory.workloads), leftovers(inventory)
+        if not self._as_json:
+            _show(self._found)
+        return Code.GOOD
+
+    @property
+    def free(self) -> list[Leftover]:
+        """What may be removed."""
+        return [item for item in self._found if not item.in_use]
+
+    async def remove(self, client: Client) -> Code:
+        """Remove what is free to go."""
+        for item in self.free:
             try:
                 await take_away(client, item)
-                removed.append(item)
             except ApiError as error:
-                failed.append(f"{path_of(item)} was not removed: {error.message}.")
-    if as_json:
-        document = Document(
-            driver_installed=components(inventory.workloads), leftovers=found, removed=removed, failed=failed
-        )
-        click.echo(msgspec.json.encode(document).decode())
-    else:
-        for item in removed:
-            click.echo(f"removed {path_of(item)}")
-        for sentence in failed:
+                self._failed.append(f"{path_of(item)} was not removed: {error.message}.")
+            else:
+                self._removed.append(item)
+                if not self._as_json:
+                    click.echo(f"removed {path_of(item)}")
+        return Code.GOOD
+
+    def end(self) -> Code:
+        """GOOD if nothing is left, BAD if something is, FAILED if a removal did not work."""
+        if self._as_json:
+            document = Document(
+                driver_installed=self._installed, leftovers=self._found, removed=self._removed, failed=self._failed
+            )
+            click.echo(msgspec.json.encode(document).decode())
+        for sentence in self._failed if not self._as_json else ():
             click.echo(f"interlace: {sentence}", err=True)
-    if failed:
-        return Code.FAILED
-    return Code.GOOD if len(removed) == len(found) else Code.BAD
+        if self._failed:
+            return Code.FAILED
+        return Code.GOOD if len(self._removed) == len(self._found) else Code.BAD
+
+
+def may_ask(*, as_json: bool) -> bool:
+    """Whether somebody sits there who can be asked."""
+    return not as_json and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 async def read(client: Client) -> Inventory:
@@ -160,8 +179,8 @@ def _show(found: Sequence[Leftover]) -> None:
     if not found:
         click.echo("nothing of another ComputeDomain driver is left in the cluster's objects")
     else:
-        table = columns("WHAT", "NAMESPACE", "NAME", "DOMAIN", "STATE")
+        table = columns("WHAT", "NAMESPACE", "NAME", "STATE")
         for item in found:
-            table.add_row(item.what.value, item.namespace, item.name, item.domain, item.in_use or "free to go")
+            table.add_row(item.what.value, item.namespace, item.name, item.in_use or "free to go")
         echo(table)
     click.echo(f"interlace: {OUT_OF_REACH}", err=True)
