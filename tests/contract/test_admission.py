@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from interlace.api import webhook as names
 from interlace.api.channel import own_or_free
-from interlace.api.computedomain import CHANNEL_CLASS, DOMAIN_LABEL, DRIVER, ComputeDomain
+from interlace.api.computedomain import CHANNEL_CLASS, DOMAIN_LABEL, DRIVER, SHARED, ComputeDomain
 from interlace.api.core import Namespace, Pod
 from interlace.api.meta import Resource
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate
@@ -207,6 +207,14 @@ async def test_a_claim_by_hand_is_completed(hook: Webhook) -> None:
     (selector,) = found["spec"]["devices"]["requests"][0]["exactly"]["selectors"]
     assert selector == {"cel": {"expression": own_or_free(UID)}}
     assert found["spec"]["devices"]["config"][0]["opaque"]["parameters"] == parameters()
+
+
+async def test_a_claim_by_hand_for_a_domain_that_shares_nodes_may_go_to_shared_ones(hook: Webhook) -> None:
+    spec = {"channel": {"resourceClaimTemplate": {"name": "sharing-channel"}}, "isolation": "Channel"}
+    domain = await created(hook, {"metadata": {"name": "sharing"}, "spec": spec}, kind=untyped(ComputeDomain.resource))
+    found = await created(hook, claim(domainID=domain.metadata.uid), kind=CLAIMS)
+    (selector,) = found["spec"]["devices"]["requests"][0]["exactly"]["selectors"]
+    assert selector == {"cel": {"expression": own_or_free(SHARED)}}
 
 
 async def test_a_template_by_hand_is_completed(hook: Webhook) -> None:

@@ -204,6 +204,8 @@ def _rights(namespace: str) -> list[_Object]:
         # Labels of namespaces, and which DeviceClasses are behind the claims of a Pod that asked.
         may("", "namespaces", "get list watch"),
         may("resource.k8s.io", "resourceclaims resourceclaimtemplates", "get"),
+        # How the domain that a claim by hand names shares its nodes.
+        may(GROUP, "computedomains", "list"),
         may(registration, "mutatingwebhookconfigurations", "get list watch patch", names.CONFIGURATION),
         may(
             registration,

@@ -1,7 +1,7 @@
 """What each admission path decides: from a request and what is known of the cluster to a verdict.
 
-Pure but for what ``Surroundings`` looks up. Invariant: nothing here writes, so every path is safe under a dry run and
-may be called again (``reinvocationPolicy``); a Pod is refused with the sentence that says what to change.
+Pure but for what ``Injecting`` and ``Find`` look up. Invariant: nothing here writes, so every path is safe under a dry
+run and may be called again (``reinvocationPolicy``); a Pod is refused with the sentence that says what to change.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from interlace.api.computedomain import ComputeDomain
 from interlace.api.meta import ObjectMeta
 from interlace.api.webhook import (
     CHECK_CLAIM_PATH,
@@ -46,7 +47,11 @@ class _Metadata(msgspec.Struct, frozen=True):
 _metadata: Final = msgspec.json.Decoder(_Metadata | None)
 
 
-def routes(*, injecting: Injecting, mode: guard.Mode, allowed: AllowList) -> dict[str, Decide]:
+Find = Callable[[str, str], Awaitable[ComputeDomain | None]]
+"""The ComputeDomain of a uid in a namespace."""
+
+
+def routes(*, injecting: Injecting, find: Find, mode: guard.Mode, allowed: AllowList) -> dict[str, Decide]:
     """What is decided under each path."""
 
     async def devices(request: Request) -> Verdict:
@@ -54,6 +59,10 @@ def routes(*, injecting: Injecting, mode: guard.Mode, allowed: AllowList) -> dic
         if new is None:
             return ALLOWED
         return guard.check(new.metadata, old=old.metadata if old is not None else None, allowed=allowed, mode=mode)
+
+    async def complete(request: Request) -> Verdict:
+        uid = claims.domain_of(request) if request.operation == "CREATE" else ""
+        return claims.complete(request, domain=await find(uid, request.namespace)) if uid else ALLOWED
 
     def created(check: Callable[[Request], Verdict]) -> Decide:
         async def decide(request: Request) -> Verdict:
@@ -65,7 +74,7 @@ def routes(*, injecting: Injecting, mode: guard.Mode, allowed: AllowList) -> dic
         INJECT_PATH: injecting.inject,
         CHECK_PATH: injecting.check,
         DEVICES_PATH: devices,
-        COMPLETE_CLAIM_PATH: created(claims.complete),
+        COMPLETE_CLAIM_PATH: complete,
         CHECK_CLAIM_PATH: created(claims.check),
         CHECK_DOMAIN_PATH: created(domains.check),
     }

@@ -14,7 +14,14 @@ from typing import Any, Final
 import msgspec
 
 from interlace.api.channel import OpaqueError, decode, own_or_free
-from interlace.api.computedomain import CHANNEL_CLASS, DOMAIN_LABEL, DRIVER, ComputeDomainChannelConfig
+from interlace.api.computedomain import (
+    CHANNEL_CLASS,
+    DOMAIN_LABEL,
+    DRIVER,
+    SHARED,
+    ComputeDomain,
+    ComputeDomainChannelConfig,
+)
 from interlace.api.resource import DeviceConfiguration
 from interlace.pods.patching import difference
 from interlace.pods.review import ALLOWED, Request, Verdict, refuse
@@ -44,13 +51,25 @@ class _Template(msgspec.Struct, frozen=True):
     spec: _TemplateSpec = _TemplateSpec()
 
 
-def complete(request: Request) -> Verdict:
-    """Add label and selector to a new claim or template (mutating). What is wrong in it, ``check`` says."""
-    template = request.resource.resource == TEMPLATES
+def domain_of(request: Request) -> str:
+    """The uid of the one domain that a claim or template names; empty where it names none, or several."""
     domains = {config.domain_id for _, config, fault in _configs(request) if config is not None and not fault}
-    if len(domains) != 1:
+    return domains.pop() if len(domains) == 1 else ""
+
+
+def complete(request: Request, *, domain: ComputeDomain | None) -> Verdict:
+    """Add label and selector to a new claim or template (mutating). What is wrong in it, ``check`` says.
+
+    ``domain``: the one that it names, if there is one in its namespace.
+    """
+    template = request.resource.resource == TEMPLATES
+    uid = domain_of(request)
+    if not uid:
         return ALLOWED
-    (uid,) = domains
+    channel = domain is not None and domain.spec is not None and domain.spec.isolation == "Channel"
+    holder_of_nodes = SHARED if channel else uid
+    lost = f"no ComputeDomain of namespace {request.namespace} has the uid {uid}: Pods with this claim will not start"
+    warnings = () if domain is not None else (lost,)
     body: dict[str, Any] = msgspec.json.decode(request.object)
     changed: dict[str, Any] = msgspec.json.decode(request.object)
     holder = changed["spec"] if template else changed
@@ -59,8 +78,8 @@ def complete(request: Request) -> Verdict:
     for wanted in _channel_requests(holder["spec"]["devices"]):
         selectors = list(wanted.get("selectors") or [])
         if not any(_DOMAIN in str(item.get("cel", {}).get("expression", "")) for item in selectors):
-            wanted["selectors"] = [*selectors, {"cel": {"expression": own_or_free(uid)}}]
-    return Verdict(patch=difference(body, changed))
+            wanted["selectors"] = [*selectors, {"cel": {"expression": own_or_free(holder_of_nodes)}}]
+    return Verdict(patch=difference(body, changed), warnings=warnings)
 
 
 def check(request: Request) -> Verdict:

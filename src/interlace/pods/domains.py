@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 
 from interlace.api.computedomain import ComputeDomain, ComputeDomainSpec
+from interlace.kube.client import Client
+from interlace.kube.errors import NotFound
 from interlace.pods.review import ALLOWED, Request, Verdict, refuse
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -26,6 +28,15 @@ def check(request: Request) -> Verdict:
         return refuse([f"the ComputeDomain cannot be read: {error}"])
     reasons = faults(domain.spec) if domain.spec is not None else ["spec is missing; write spec.channel"]
     return refuse(reasons) if reasons else ALLOWED
+
+
+async def find(client: Client, *, uid: str, namespace: str) -> ComputeDomain | None:
+    """The ComputeDomain of a uid. Asked for claims by hand alone, so one list each is cheaper than a cache."""
+    try:
+        found = await client.list(ComputeDomain, namespace=namespace)
+    except NotFound:  # a cluster without the kind
+        return None
+    return next((domain for domain in found.items if domain.metadata.uid == uid), None)
 
 
 def faults(spec: ComputeDomainSpec) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from aiohttp import web
 
+from interlace.api.computedomain import ComputeDomain
 from interlace.api.webhook import CONFIGURATION, GUARD_CONFIGURATION, SECRET
 from interlace.fabric.family import families
 from interlace.kube.client import Client
@@ -22,6 +23,7 @@ from interlace.kube.log import get_logger
 from interlace.kube.meters import Registry, counter, gauge, histogram
 from interlace.kube.metrics import Metrics as RuntimeMetrics
 from interlace.kube.serving import Serving
+from interlace.pods import domains
 from interlace.pods.admission import Decide, routes
 from interlace.pods.injecting import Injecting
 from interlace.pods.review import ReviewError, decode, encode
@@ -113,7 +115,12 @@ async def serve(
             group.create_task(injecting.run())
             await trust.loaded()
             await injecting.synced()
-            server = Server(routes(injecting=injecting, mode=settings.guard, allowed=settings.allowed), metrics=metrics)
+
+            async def find(uid: str, namespace: str) -> ComputeDomain | None:
+                return await domains.find(client, uid=uid, namespace=namespace)
+
+            decisions = routes(injecting=injecting, find=find, mode=settings.guard, allowed=settings.allowed)
+            server = Server(decisions, metrics=metrics)
             runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=LAST_CALLS)
             await runner.setup()
             try:

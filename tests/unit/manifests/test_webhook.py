@@ -15,7 +15,7 @@ from interlace.manifests.webhook import configurations, webhook_manifests
 from interlace.pods.admission import routes
 from interlace.pods.settings import WebhookSettings
 from interlace.pods.webhook import DEADLINE
-from tests.unit.pods.no_injection import NoInjection
+from tests.unit.pods.no_injection import NoInjection, no_domain
 
 ROOT = Path(__file__).parents[3]
 OBJECTS = webhook_manifests()
@@ -37,7 +37,7 @@ def test_the_committed_file_is_what_is_rendered() -> None:
 
 
 def test_every_path_that_is_called_is_served() -> None:
-    served = routes(injecting=NoInjection(), mode="enforce", allowed=allow())
+    served = routes(injecting=NoInjection(), find=no_domain, mode="enforce", allowed=allow())
     assert {hook["clientConfig"]["service"]["path"] for hook in hooks()} == set(served)
 
 

@@ -11,7 +11,17 @@ import pytest
 
 from interlace.api import webhook as names
 from interlace.api.channel import own_or_free as selector
-from interlace.api.computedomain import CHANNEL_CLASS, DOMAIN_LABEL, DRIVER
+from interlace.api.computedomain import (
+    CHANNEL_CLASS,
+    DOMAIN_LABEL,
+    DRIVER,
+    SHARED,
+    ComputeDomain,
+    ComputeDomainChannelSpec,
+    ComputeDomainSpec,
+    ResourceClaimTemplateReference,
+)
+from interlace.api.meta import ObjectMeta
 from interlace.domains.template import own_or_free
 from interlace.fabric.devices import allow
 from interlace.pods import claims, domains
@@ -19,7 +29,7 @@ from interlace.pods.admission import routes
 from interlace.pods.review import ALLOWED, GroupVersionResource, Request, ReviewError, Verdict, decode, encode, refuse
 from interlace.pods.settings import WebhookSettings
 from interlace.sim.apiserver.patching import json_patch
-from tests.unit.pods.no_injection import NoInjection
+from tests.unit.pods.no_injection import NoInjection, no_domain
 
 UID = "5d5a8a4e-1a3f-4c0e-9f5c-2b8c2f8f0b11"
 OTHER = "0d5a8a4e-1a3f-4c0e-9f5c-2b8c2f8f0b11"
@@ -61,9 +71,15 @@ def patched(obj: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
     return found
 
 
+def completed(request: Request, *, isolation: Literal["Domain", "Channel"] = "Domain") -> Verdict:
+    channel = ComputeDomainChannelSpec(resource_claim_template=ResourceClaimTemplateReference(name="t"))
+    spec = ComputeDomainSpec(channel=channel, isolation=isolation)
+    return claims.complete(request, domain=ComputeDomain(metadata=ObjectMeta(uid=UID), spec=spec))
+
+
 def test_a_claim_by_hand_gets_label_and_selector() -> None:
     obj = claim()
-    found = patched(obj, claims.complete(asked(obj)))
+    found = patched(obj, completed(asked(obj)))
     assert found["metadata"]["labels"] == {DOMAIN_LABEL: UID}
     request = found["spec"]["devices"]["requests"][0]["exactly"]
     assert request["selectors"] == [{"cel": {"expression": selector(UID)}}]
@@ -71,20 +87,36 @@ def test_a_claim_by_hand_gets_label_and_selector() -> None:
     assert claims.check(asked(found)) == ALLOWED
 
 
+def test_a_claim_for_a_domain_that_shares_nodes_may_go_to_shared_ones() -> None:
+    obj = claim()
+    found = patched(obj, completed(asked(obj), isolation="Channel"))
+    request = found["spec"]["devices"]["requests"][0]["exactly"]
+    assert request["selectors"] == [{"cel": {"expression": selector(SHARED)}}]
+    assert found["metadata"]["labels"] == {DOMAIN_LABEL: UID}
+
+
+def test_a_domain_that_is_not_there_is_warned_of() -> None:
+    verdict = claims.complete(msgspec.structs.replace(asked(claim()), namespace="team"), domain=None)
+    assert verdict.patch
+    assert verdict.warnings == (
+        f"no ComputeDomain of namespace team has the uid {UID}: Pods with this claim will not start",
+    )
+
+
 def test_completing_a_claim_again_changes_nothing() -> None:
-    found = patched(claim(), claims.complete(asked(claim())))
-    assert claims.complete(asked(found)) == ALLOWED
+    found = patched(claim(), completed(asked(claim())))
+    assert completed(asked(found)) == ALLOWED
 
 
 def test_a_claim_of_the_older_api_gets_them_in_its_shape() -> None:
     obj = claim(version="v1beta1")
-    found = patched(obj, claims.complete(asked(obj)))
+    found = patched(obj, completed(asked(obj)))
     assert found["spec"]["devices"]["requests"][0]["selectors"] == [{"cel": {"expression": selector(UID)}}]
 
 
 def test_a_template_gets_the_label_for_its_claims() -> None:
     obj = {"metadata": {"name": "t"}, "spec": {"spec": {"devices": devices()}}}
-    found = patched(obj, claims.complete(asked(obj, plural=claims.TEMPLATES)))
+    found = patched(obj, completed(asked(obj, plural=claims.TEMPLATES)))
     assert found["spec"]["metadata"]["labels"] == {DOMAIN_LABEL: UID}
     assert "labels" not in found["metadata"]
     assert claims.check(asked(found, plural=claims.TEMPLATES)) == ALLOWED
@@ -94,7 +126,7 @@ def test_selectors_and_labels_of_the_user_stay() -> None:
     obj = claim(team="a")
     mine = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     obj["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = [mine]
-    found = patched(obj, claims.complete(asked(obj)))
+    found = patched(obj, completed(asked(obj)))
     assert found["metadata"]["labels"] == {"team": "a", DOMAIN_LABEL: UID}
     assert found["spec"]["devices"]["requests"][0]["exactly"]["selectors"][0] == mine
 
@@ -103,7 +135,7 @@ def test_a_selector_on_the_domain_is_not_doubled() -> None:
     obj = claim()
     mine = {"cel": {"expression": own_or_free(UID)}}
     obj["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = [mine]
-    found = patched(obj, claims.complete(asked(obj)))
+    found = patched(obj, completed(asked(obj)))
     assert found["spec"]["devices"]["requests"][0]["exactly"]["selectors"] == [mine]
 
 
@@ -111,7 +143,7 @@ def test_alternatives_are_restricted_each() -> None:
     obj = claim()
     alternatives = [{"name": "a", "deviceClassName": CHANNEL_CLASS}, {"name": "b", "deviceClassName": "other.example"}]
     obj["spec"]["devices"]["requests"] = [{"name": "channel", "firstAvailable": alternatives}]
-    first, second = patched(obj, claims.complete(asked(obj)))["spec"]["devices"]["requests"][0]["firstAvailable"]
+    first, second = patched(obj, completed(asked(obj)))["spec"]["devices"]["requests"][0]["firstAvailable"]
     assert first["selectors"] == [{"cel": {"expression": selector(UID)}}]
     assert "selectors" not in second
 
@@ -119,7 +151,7 @@ def test_alternatives_are_restricted_each() -> None:
 def test_claims_of_other_drivers_are_not_touched() -> None:
     obj = claim()
     obj["spec"]["devices"]["config"][0]["opaque"]["driver"] = "gpu.nvidia.com"
-    assert claims.complete(asked(obj)) == ALLOWED
+    assert completed(asked(obj)) == ALLOWED
     assert claims.check(asked(obj)) == ALLOWED
 
 
@@ -149,7 +181,7 @@ def test_a_field_that_is_there_twice_is_seen() -> None:
 
 def test_a_claim_has_one_domain_and_its_label() -> None:
     two = claim(parameters(), parameters(domainID=OTHER))
-    assert claims.complete(asked(two)) == ALLOWED
+    assert completed(asked(two)) == ALLOWED
     assert "names 2 ComputeDomains" in claims.check(asked(two)).refused
     assert f"set the label to {UID}" in claims.check(asked(claim(**{DOMAIN_LABEL: OTHER}))).refused
 
@@ -180,14 +212,14 @@ def test_domains_that_could_never_work_are_refused(bad: dict[str, Any], said: st
 
 
 async def test_claims_and_domains_are_judged_when_they_are_created_and_never_later() -> None:
-    decisions = routes(injecting=NoInjection(), mode="enforce", allowed=allow())
+    decisions = routes(injecting=NoInjection(), find=no_domain, mode="enforce", allowed=allow())
     bad = asked(claim(parameters(nodes=3)), operation="UPDATE")
     for path in (names.COMPLETE_CLAIM_PATH, names.CHECK_CLAIM_PATH, names.CHECK_DOMAIN_PATH):
         assert await decisions[path](bad) == ALLOWED
 
 
 async def test_the_guard_compares_an_update_with_what_was_there() -> None:
-    decide = routes(injecting=NoInjection(), mode="enforce", allowed=allow())[names.DEVICES_PATH]
+    decide = routes(injecting=NoInjection(), find=no_domain, mode="enforce", allowed=allow())[names.DEVICES_PATH]
     pod = {"metadata": {"annotations": {"devices.gke.io/container.x": "- path: /dev/sda"}}}
     assert (await decide(asked(pod))).refused
     assert (await decide(asked(pod, operation="UPDATE", old={"metadata": {}}))).refused
