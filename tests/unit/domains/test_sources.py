@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from interlace.api.computedomain import ComputeDomainClique
+from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, ComputeDomainClique
+from interlace.api.resource import ResourceClaim, ResourceSlice
 from interlace.domains.sources import Sources
 from interlace.kube.client import Client
 from interlace.kube.untyped import apply_manifest
 from interlace.manifests import NAMESPACE, manifests
 from interlace.sim.plane import Plane
-from tests.unit.domains.objects import UID, clique
+from tests.unit.domains.objects import RACK, UID, clique
 from tests.waiting import eventually
 
 
@@ -43,4 +44,46 @@ async def test_what_was_deleted_is_hidden_until_the_cache_knows_and_then_forgott
             if not told_first:
                 sources.deleted(made)
             assert sources.hidden == set()
+        running.cancel()
+
+
+GUEST = "0ddba11e-0000-4000-8000-00000000000b"
+
+
+async def _allocate(client: Client, name: str, *, uid: str) -> None:
+    """A claim of the domain ``uid`` on node ``n1``."""
+    request = {"name": "channel", "exactly": {"deviceClassName": "compute-domain-default-channel.nvidia.com"}}
+    body = {"metadata": {"name": name, "labels": {DOMAIN_LABEL: uid}}, "spec": {"devices": {"requests": [request]}}}
+    await client.create(ResourceClaim, body, namespace="default")
+    result = {"request": "channel", "driver": DRIVER, "pool": "n1", "device": "channel-0"}
+    status = {"allocation": {"devices": {"results": [result]}}}
+    await client.merge_patch(ResourceClaim, name, {"status": status}, namespace="default", subresource="status")
+
+
+async def test_a_domain_that_waits_is_told_when_the_last_free_node_goes_and_both_when_they_meet(client: Client) -> None:
+    told: list[str] = []
+    sources = Sources(client, namespace=NAMESPACE, changed=told.append, touch=lambda _: None)
+    device = {
+        "name": "channel-0",
+        "attributes": {"type": {"string": "channel"}, "id": {"int": 0}, "clique": {"string": f"{RACK}.0"}},
+    }
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": [device]}
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(sources.run())
+        await sources.synced()
+        assert not sources.free_nodes
+        await client.create(ResourceSlice, {"metadata": {"name": "n1-slice"}, "spec": spec})
+        await eventually(lambda: sources.free_nodes, within=10, what="a free node")
+        assert sources.nodes_of(f"{RACK}.0") == {"n1"}
+        sources.hungry.add(GUEST)
+        await _allocate(client, "first", uid=UID)
+        await eventually(lambda: GUEST in told, within=10, what="word for the domain that waits")
+        assert (sources.free_nodes, sources.hungry, sources.crowded) == (False, set(), set())
+        await _allocate(client, "second", uid=GUEST)
+        await eventually(lambda: sources.crowded == {"n1"}, within=10, what="a crowded node")
+        assert {UID, GUEST} <= {*told}
+        await client.delete(ResourceClaim, "first", namespace="default")
+        await eventually(lambda: not sources.crowded, within=10, what="a node of one domain")
+        assert sources.nodes_with(GUEST) == {"n1"}
         running.cancel()
