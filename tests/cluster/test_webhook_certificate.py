@@ -19,8 +19,8 @@ from interlace.api.core import Pod
 from interlace.kube.client import Client
 from interlace.kube.untyped import untyped
 from interlace.manifests import NAMESPACE
-from interlace.pods.certificates import authorities, from_secret
-from interlace.pods.trust import SECRETS
+from interlace.pods.certificates import authorities, from_secret, make
+from interlace.pods.trust import MUTATING, SECRETS, VALIDATING
 from testbed.plane import ControlPlane
 from tests.holding import hold
 from tests.waiting import eventually
@@ -190,6 +190,21 @@ async def test_a_secret_that_is_gone_is_said_and_filled_again_when_it_is_back(
             return bool((await secret(admin)).get("data")) and await ready(hook)
 
         await eventually(filled, within=WITHIN, what="the Secret to be filled again")
+        await called(admin)
+
+
+async def test_a_bundle_that_somebody_overwrote_is_written_again(real_plane: ControlPlane, admin: Client) -> None:
+    async with hold(installed(real_plane, admin)) as hook:
+        (before,) = await bundles(admin)
+        other = base64.b64encode(make(["other"], now=hook.clock()).authority).decode()
+        change = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other}
+        for kind in (MUTATING, VALIDATING):
+            await admin.json_patch(kind, names.CONFIGURATION, [change])
+
+        async def mended() -> bool:
+            return await bundles(admin) == {before}
+
+        await eventually(mended, within=WITHIN, what="the bundle to be written again")
         await called(admin)
 
 

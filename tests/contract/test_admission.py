@@ -201,6 +201,15 @@ def template(**more: Any) -> dict[str, Any]:
     return {"metadata": {"name": f"template-{next(_numbers)}"}, "spec": {"spec": {"devices": devices(**more)}}}
 
 
+async def test_the_claims_of_a_pod_tell_what_it_has_already(hook: Webhook) -> None:
+    made = await created(hook, template(), kind=TEMPLATES)
+    claims = [{"name": "my-channel", "resourceClaimTemplateName": made.metadata.name}]
+    asked = pod(family="gb200-nvl72", gpus=4, nodeSelector={}, resourceClaims=claims)
+    found = await created(hook, asked)
+    assert [each["name"] for each in found["spec"]["resourceClaims"]] == ["my-channel"]
+    assert found["spec"]["containers"][0]["resources"]["claims"] == [{"name": "my-channel"}]
+
+
 async def test_a_claim_by_hand_is_completed(hook: Webhook) -> None:
     found = await created(hook, claim(), kind=CLAIMS)
     assert found["metadata"]["labels"] == {DOMAIN_LABEL: UID}
