@@ -16,6 +16,9 @@ from interlace.pods import yamltext
 from interlace.pods.yamlnode import Node, YamlError, parse
 
 _DASH: Final = re.compile(r" *- +\Z")
+_REMARKS: Final = r"(?:[#%][^\n]*\n|[ \t]*\r?\n)*"
+_LEAD: Final = re.compile(rf"{_REMARKS}(?:---[ \t]*(?:#[^\n]*)?\r?\n)?{_REMARKS}")
+"""Comments, directives and the mark before the first value."""
 
 
 class _Unfit(Exception):
@@ -35,19 +38,40 @@ def edit(text: str, new: Any) -> tuple[str, bool]:
     newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     dash = _dash(text, root)
     complete = text if text.endswith("\n") else text + newline
-    try:
-        editor = _Editor(complete, newline, dash)
-        editor.change(root, root.value(), new)
-        changed = editor.result()
-        if _says(changed, new):
-            return changed, editor.lost
-    except _Unfit:
-        pass
-    lead = text[: text.find("\n") + 1] if text.startswith("---") else ""
-    anew = lead + newline.join([*yamltext.block(new, column=0, dash=dash), ""])
+    changed = _changed(complete, root, new, newline=newline, dash=dash)
+    if changed is None and (apart := _unshared(complete, root, newline=newline, dash=dash)) is not None:
+        again = parse(apart)
+        changed = _changed(apart, again, new, newline=newline, dash=dash) if again else None
+    if changed is not None:
+        return changed
+    lead = _LEAD.match(text)
+    anew = (lead[0] if lead else "") + newline.join([*yamltext.block(new, column=0, dash=dash), ""])
     if not _says(anew, new):
         raise ValueError("the new values cannot be written as YAML")
     return anew, True
+
+
+def _changed(text: str, root: Node, new: Any, *, newline: str, dash: int) -> tuple[str, bool] | None:
+    """The text with another value, or None if lines cannot be put into it."""
+    editor = _Editor(text, newline, dash)
+    try:
+        editor.change(root, root.value(), new)
+        changed = editor.result()
+    except _Unfit:
+        return None
+    return (changed, editor.lost) if _says(changed, new) else None
+
+
+def _unshared(text: str, root: Node, *, newline: str, dash: int) -> str | None:
+    """The text with all its aliases written out, for a change that is not meant for all who share a value."""
+    editor = _Editor(text, newline, dash)
+    try:
+        if not editor.write_out(root):
+            return None
+        apart = editor.result()
+    except _Unfit:
+        return None
+    return apart if _says(apart, root.value()) else None
 
 
 def _says(text: str, value: Any) -> bool:
@@ -97,6 +121,39 @@ class _Editor:
             self._sequence(node, old, new)
         else:
             raise _Unfit
+
+    def write_out(self, node: Node) -> bool:
+        """Put what aliases stand for in their places; False if there are none."""
+        found = False
+        for key, value in node.entries:
+            if key.scalar == "<<" and not key.style:
+                self._merge(node, key, value)
+                found = True
+            elif value.kind == "alias":
+                self._value(node, key, value, None, value.value())
+                found = True
+            else:
+                found = self.write_out(value) or found
+        for item in node.items:
+            if item.kind == "alias":
+                self._item(node, item, None, item.value())
+                found = True
+            else:
+                found = self.write_out(item) or found
+        return found
+
+    def _merge(self, node: Node, key: Node, value: Node) -> None:
+        """What a merge key brings, in its place."""
+        whole = node.value()
+        brought = {name: each for name, each in whole.items() if node.get(name) is None}
+        if node.flow or not brought:
+            raise _Unfit
+        lines = [
+            line
+            for name, each in brought.items()
+            for line in yamltext.entry(name, each, column=key.column, dash=self.dash)
+        ]
+        self.edits.append((key.start, self._end(value), self.newline.join(lines).lstrip(" ")))
 
     def _mapping(self, node: Node, old: dict[str, Any], new: dict[str, Any]) -> None:
         if any(key not in new for key in old):

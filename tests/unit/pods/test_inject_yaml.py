@@ -129,6 +129,25 @@ def test_what_aliases_share_is_changed_where_it_is_asked_for_alone() -> None:
     assert text.startswith("one: &env\n- a: 1\ntwo:\n- a: 1\n- b: 2\nthree: {<<: &m {x: 1}}\n")
 
 
+def test_what_is_shared_is_written_out_where_only_some_of_its_users_change() -> None:
+    before = "a: &x  # shared\n- v: 1\nb: *x\nc: &y {k: 1}\nd:\n  <<: *y\n  own: 2 # mine\ne:\n- *y\n- f\n"
+    new = value(before)
+    new["a"] = [{"v": 1}, {"v": 2}]
+    text, lost = edit(before, new)
+    assert not lost
+    assert value(text) == new
+    assert text == (
+        "a: &x  # shared\n- v: 1\n- v: 2\nb:\n- v: 1\nc: &y {k: 1}\nd:\n  k: 1\n  own: 2 # mine\ne:\n- k: 1\n- f\n"
+    )
+
+
+def test_what_stands_before_a_document_that_is_written_anew_stays() -> None:
+    head = "%YAML 1.1\n# one\n--- # two\n\n# three\n"
+    text, lost = edit(head + "[a: 1, ? b : 2]\n", ["c"])
+    assert (text, lost) == (f"{head}- c\n", True)
+    assert edit("# one\n\n- - 1 # two\n", [[0, 1]]) == ("# one\n\n- - 0\n  - 1\n", True)
+
+
 def test_line_ends_of_windows_stay() -> None:
     before = POD.replace("\n", "\r\n")
     new = value(before)
