@@ -65,28 +65,28 @@ class Unpacker:
 
 
 class Lines:
-    """Blocks into lists of lines without their ends."""
+    """Blocks cut anywhere into blocks of whole lines."""
 
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, block: bytes) -> list[bytes]:
-        """The lines that ``block`` ends."""
+    def feed(self, block: bytes) -> bytes | None:
+        """The lines that ``block`` ends, with line feeds between them; None if it ends none."""
         text = self._rest + block if self._rest else block
         end = text.rfind(b"\n") + 1
         if not end:
             if len(text) <= LONGEST:
                 self._rest = text
-                return []
+                return None
             end = len(text)
         self._rest = text[end:]
-        return plain(text[: end - 1] if text[end - 1 : end] == b"\n" else text[:end]).split(b"\n")
+        return plain(text[: end - 1] if text[end - 1 : end] == b"\n" else text[:end])
 
-    def end(self) -> tuple[list[bytes], bytes]:
-        """Whole lines that ended with a carriage return alone, and the last one, which has no end."""
+    def end(self) -> tuple[bytes | None, bytes]:
+        """Whole lines that ended with a carriage return alone, if any, and the last one, which has no end."""
         rest, self._rest = self._rest, b""
-        *lines, last = plain(rest).split(b"\n")
-        return lines, last
+        lines, ended, last = plain(rest).rpartition(b"\n")
+        return (lines if ended else None), last
 
 
 def plain(text: bytes) -> bytes:

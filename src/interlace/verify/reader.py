@@ -22,6 +22,7 @@ from interlace.verify.table import Table
 
 BLOCK = 1 << 18
 _SHAPES = 20_000
+_SILENT = 50_000
 _TABLES = 256
 _KNOWN = 1024
 _LONG = 4096
@@ -57,6 +58,9 @@ class Reader:
         self._each = EACH if events is not None else 1
         self._quiet: set[bytes] = set()
         """Shapes that say nothing new any more."""
+        self._silent: set[bytes] = {b""}
+        """Of those, what is left of whole lines without the digits of hexadecimal numbers."""
+        self._channels: dict[bytes, int] = {}
         self._factual: set[bytes] = set()
         """Shapes of lines that state facts, which each run needs once."""
         self._plain: set[bytes] = set()
@@ -103,11 +107,18 @@ class Reader:
         done, self._done = self._done, []
         return done
 
-    def _pass(self, lines: list[bytes]) -> None:
-        """The loop that every line goes through; its common ways call nothing of ours."""
-        number, quiet = self._number, self._quiet
-        for line in lines:
+    def _pass(self, text: bytes | None) -> None:
+        """The loop that every line goes through; its common ways call nothing of ours.
+
+        The shapes of all lines of a block are made at once, and a line whose shape is silent costs one look-up.
+        """
+        if text is None:
+            return
+        number, quiet, silent = self._number, self._quiet, self._silent
+        for line, rough in zip(text.split(b"\n"), text.translate(None, _HEX).split(b"\n"), strict=True):
             number += 1
+            if rough in silent and not self._waiting:
+                continue
             at = line.find(b" NCCL INFO ")
             if at >= 0 and (line.find(b"  ", 0, at) < 0 or _is_prefix(line[:at])):
                 via = line.rfind(b" via ", at)
@@ -115,15 +126,33 @@ class Reader:
                 if shape not in quiet:
                     self._number = number
                     self._state(line, at, shape)
-                continue
-            if not line:
+                elif via > 0:
+                    self._pass_channel(rough)
+                elif shape not in self._factual:
+                    self._silence(rough)
                 continue
             shape = line.translate(None, _DIGITS)
             if shape in quiet and not self._waiting:
-                continue
-            self._number = number
-            self._look(line, shape)
+                self._silence(rough)
+            elif line:
+                self._number = number
+                self._look(line, shape)
         self._number = number
+
+    def _pass_channel(self, rough: bytes) -> None:
+        """One more channel of a known path. Paths that differ in digits alone are told apart only for a while."""
+        seen = self._channels.get(rough, 0) + 1
+        if seen < 2 * EACH:
+            if len(self._channels) >= _SHAPES:
+                self._channels.clear()
+            self._channels[rough] = seen
+        else:
+            self._silence(rough)
+
+    def _silence(self, rough: bytes) -> None:
+        if len(self._silent) >= _SILENT:
+            self._silent.clear()
+        self._silent.add(rough)
 
     def _look(self, line: bytes, shape: bytes) -> None:
         """A line that is not known to say nothing new."""
@@ -153,7 +182,7 @@ class Reader:
 
     def _count(self, shape: bytes, number: int) -> None:
         if len(self._shapes) >= _SHAPES:
-            for known in (self._shapes, self._factual, self._quiet):
+            for known in (self._shapes, self._factual, self._quiet, self._silent):
                 known.clear()
         self._shapes[shape] = number
 
@@ -284,6 +313,7 @@ class Reader:
         self._facts = Facts()
         self._stated.clear()
         self._quiet -= self._factual
+        self._silent.difference_update(self._channels)
         if run is not None and (self._begun or run.rows or run.partial_rows):
             self._done.append(run)
 
