@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlace.kube.client import Client
+from interlace.node.cdi import PreparedClaim, qualified_ids
 from interlace.node.checkpoint import Checkpoint
+from interlace.node.demand import ClaimRef
 from interlace.node.inherited import Inherited, checksum, is_inherited, read
+from interlace.node.sweep import Sweeper
+from tests.unit.node.parts import DOMAIN as DOMAIN_OF_THE_BENCH
+from tests.unit.node.parts import Bench, a_claim, ref
 
 UID = "5b9c1c1e-0000-4000-8000-000000000001"
 DOMAIN = "5b9c1c1e-0000-4000-8000-0000000000d0"
@@ -148,3 +155,59 @@ def test_without_a_boot_id_only_claims_with_a_cdi_spec_are_of_this_boot(tmp_path
 def test_a_damaged_file_of_our_own_is_not_taken_for_another_drivers(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.json").write_bytes(b'{"version":1,"sha256":"x","body":{"claims":[]}}')
     assert Checkpoint(tmp_path, boot_id="now").load(cdi_root=tmp_path / "cdi").damaged
+
+
+def inherited(bench: Bench, uid: str = "theirs") -> PreparedClaim:
+    """A claim of another domain that the known driver prepared on this node; its file does not name the claim."""
+    (bench.settings.cdi_root / f"k8s.compute-domain.nvidia.com-claim_{uid}.yaml").write_text("cdiVersion: 0.5.0\n")
+    (claim,) = read(checkpoint({uid: stored()}), has_spec=bool).claims
+    return claim
+
+
+@pytest.mark.looptime
+async def test_another_domain_waits_until_kubelet_has_unprepared_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    theirs = inherited(bench)
+    await bench.checkpoint.put(theirs)
+    bench.api.add(a_claim())
+    bench.join()
+    assert bench.link.wanted == []  # the known driver's IMEX daemon holds the node's session
+    async with asyncio.TaskGroup() as group:
+        mine = group.create_task(bench.preparer.prepare(ref()))
+        await asyncio.sleep(5)
+        assert not mine.done()
+        await bench.preparer.unprepare(ClaimRef(namespace="team", name="old", uid="theirs"))
+        held = await mine
+    assert (held.domain, held.completed, held.inherited) == (DOMAIN_OF_THE_BENCH, True, False)
+    assert bench.specs() == ["k8s.compute-domain.nvidia.com-claim_uid-1.json"]
+
+
+@pytest.mark.looptime
+async def test_kubelet_gets_the_devices_of_an_inherited_claim_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    theirs = inherited(bench)
+    await bench.checkpoint.put(theirs)
+    held = await bench.preparer.prepare(ClaimRef(namespace="team", name="old", uid="theirs"))
+    assert held == theirs
+    (device,) = held.devices
+    assert qualified_ids(held, device) == ["k8s.compute-domain.nvidia.com/claim=theirs-channel-0"]
+
+
+@pytest.mark.looptime
+async def test_the_sweep_leaves_a_claim_without_a_name_to_kubelet(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, sweep_interval=600.0)
+    await bench.checkpoint.put(inherited(bench))
+    sweeper = Sweeper(
+        bench.settings,
+        client=cast("Client", bench.api),
+        checkpoint=bench.checkpoint,
+        preparer=bench.preparer,
+        reporter=bench.reporter,
+    )
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(part.run()) for part in (sweeper, bench.reporter)]
+        await asyncio.sleep(3600)
+        for task in tasks:
+            task.cancel()
+    assert [held.claim.uid for held in bench.checkpoint] == ["theirs"]
+    assert (bench.api.gets, bench.api.applied) == ([], [])
