@@ -76,8 +76,7 @@ def _place(
             )
         if policy == "Never":
             fields["command"] = ending.command([*contract.command, *args])
-            draft.spec["shareProcessNamespace"] = True
-            draft.added("spec.shareProcessNamespace", True, "the daemon sees by it that the work has ended")
+            _share_processes(draft)
         else:
             fields["command"] = list(contract.command)
             if args:
@@ -86,6 +85,21 @@ def _place(
     draft.spec[where] = [fields, *existing]  # kubelet starts containers in their order
     draft.added(path, f"{contract.name}, {software.daemon}", reason)
     return Container(path=path, name=contract.name, init=where == "initContainers", fields=fields)
+
+
+def _share_processes(draft: Draft) -> None:
+    """Let the daemon see the processes of the other containers, and of nobody else. Raises InjectError."""
+    for key, refused in (("shareProcessNamespace", False), ("hostPID", True)):
+        if draft.spec.get(key) is refused:
+            raise InjectError(
+                f"spec.{key}",
+                refused,
+                "on this cluster the daemon ends when it sees no process of another container of the Pod",
+                "remove it, or use a cluster with native sidecars",
+            )
+    if draft.spec.get("shareProcessNamespace") is not True:
+        draft.spec["shareProcessNamespace"] = True
+        draft.added("spec.shareProcessNamespace", True, "the daemon sees by it that the work has ended")
 
 
 def native(contract: Sidecar, version: GkeVersion | Minor | None) -> bool:

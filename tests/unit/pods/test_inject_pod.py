@@ -152,6 +152,9 @@ def test_an_older_cluster_gets_a_daemon_that_ends_with_the_work() -> None:
     ]
     forever = inject(pod(restartPolicy="Always"), family=MEGA, version=minor_version("1.28")).pod["spec"]
     assert "shareProcessNamespace" not in forever
+    for spec in ({"shareProcessNamespace": False}, {"hostPID": True}):
+        with pytest.raises(InjectError, match="native sidecars"):
+            inject({**pod(), "spec": {**pod()["spec"], **spec}}, family=MEGA, version=minor_version("1.28"))
     with pytest.raises(InjectError, match="write Never"):
         inject(pod(restartPolicy="OnFailure"), family=MEGA, version=minor_version("1.28"))
 
