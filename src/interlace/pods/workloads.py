@@ -15,6 +15,7 @@ import msgspec
 from interlace.api.webhook import FABRIC_LABEL
 from interlace.fabric.family import Family, FamilyError
 from interlace.fabric.version import GkeVersion, Minor
+from interlace.pods.daemon import is_daemon
 from interlace.pods.draft import Change, Draft, mapping
 from interlace.pods.errors import InjectError, join
 from interlace.pods.gpus import CHANNEL_CLASS, RESOURCE, claimed
@@ -199,7 +200,9 @@ class _Work:
         for key in re.findall(r"[A-Za-z]+|\d+", at.removesuffix(".spec.template")):
             job = job[int(key)] if key.isdigit() else job[key]
         labels = mapping(mapping(job, "metadata", "metadata"), "labels", "metadata.labels")
-        return tuple(each.name for each in draft.containers() if not each.init) if _TRAINER in labels else ()
+        if _TRAINER not in labels:
+            return ()
+        return tuple(each.name for each in draft.containers() if not each.init and not is_daemon(each))
 
     def _channel(self, draft: Draft, family: Family) -> str:
         """The claim template of the Pods' domain; a new domain where the user wants one. Raises InjectError."""
