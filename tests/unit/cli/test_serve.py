@@ -7,7 +7,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("component", ["agent", "controller", "imex-host"])
+@pytest.mark.parametrize("component", ["agent", "controller", "imex-host", "webhook"])
 async def test_arguments_and_status_of_a_component_are_those_of_the_command(component: str) -> None:
     command = await asyncio.create_subprocess_exec(
         sys.executable,
