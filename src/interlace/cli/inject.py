@@ -65,10 +65,9 @@ def inject(
     Documents without such Pods are printed as they are. One that cannot be set up is left out, with a sentence on
     stderr that says what to change, and the exit code is 2. What is set up already does not change again.
 
-    \b
-    interlace inject -f job.yaml | kubectl apply -f -
-    kubectl kustomize . | interlace inject -f - --family a3-mega
-    """  # noqa: D301  click wants the control character
+    Into a cluster: `interlace inject -f job.yaml | kubectl apply -f -`. Behind kustomize:
+    `kubectl kustomize . | interlace inject -f - --family a3-mega`.
+    """
     from interlace.pods.bundle import inject_text, text_of
     from interlace.pods.documents import DocumentError
 
