@@ -27,6 +27,8 @@ from interlace.kube.wire import Wire
 T = TypeVar("T", bound=Object)
 Body = Mapping[str, Any] | msgspec.Struct
 
+_VERSION_TRIES = 3
+"""API servers of two releases behind one address may disagree on every request while a cluster is upgraded."""
 _JSON_PATCH = "application/json-patch+json"
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 
@@ -236,7 +238,7 @@ class Client:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         accept = {"Accept": _METADATA.format("")} if metadata_only else None
         place, codec = _Place(namespace), self._codec(kind)
-        while True:
+        for left in reversed(range(_VERSION_TRIES)):
             asked = self._versions.of(kind.resource)
             path = place.path(asked)
             try:
@@ -246,7 +248,7 @@ class Client:
                             yield codec.event(line, asked=asked, path=path)
                 return
             except NotFound as error:
-                if not await self._versions.changed(kind.resource, asked, error):
+                if not left or not await self._versions.changed(kind.resource, asked, error):
                     raise
 
     async def request(
@@ -286,7 +288,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> tuple[bytes, Resource]:
         """The answer, and the kind in the version that was asked for."""
-        while True:
+        for left in reversed(range(_VERSION_TRIES)):
             asked = self._versions.of(kind.resource)
             text = body
             if body is not None and asked != kind.resource and (headers or {}).get("Content-Type") != _JSON_PATCH:
@@ -294,8 +296,9 @@ class Client:
             try:
                 return await self.request(method, place.path(asked), query=query, body=text, headers=headers), asked
             except NotFound as error:
-                if not await self._versions.changed(kind.resource, asked, error):
+                if not left or not await self._versions.changed(kind.resource, asked, error):
                     raise
+        raise AssertionError("unreachable: the last try returns or raises")
 
     def _codec(self, kind: type[T]) -> Codec[T]:
         codec = self._codecs.get(kind)

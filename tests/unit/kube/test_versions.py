@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.api.core import Pod
 from interlace.api.meta import Resource, Status, StatusDetails
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from interlace.kube.client import Client
 from interlace.kube.codec import Codec
+from interlace.kube.config import Config
 from interlace.kube.errors import NotFound, UnknownKind, Unreadable
 from interlace.kube.untyped import untyped
 from interlace.kube.versions import Versions, from_newest, manifest_in, to_newest
@@ -250,6 +255,60 @@ async def test_a_modern_server_is_asked_nothing_more() -> None:
         server.put("apis/resource.k8s.io/v1/resourceslices", "one", namespace="")
         await client.list(ResourceSlice)
         assert [asked.path for asked in server.asked] == ["/apis/resource.k8s.io/v1/resourceslices"]
+
+
+@asynccontextmanager
+async def an_api(served: Callable[[int], str]) -> AsyncIterator[tuple[list[str], Client]]:
+    """A server that serves one version, which may be another one at each request, and a client of it."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        version = served(len(asked))
+        asked.append(request.path.removeprefix("/apis/resource.k8s.io"))
+        if request.path == "/apis/resource.k8s.io":
+            return web.json_response({"versions": [{"version": version}]})
+        if not request.path.startswith(f"/apis/resource.k8s.io/{version}/"):
+            return web.Response(status=404, text="404 page not found")
+        head = {"apiVersion": f"resource.k8s.io/{version}", "metadata": {"name": "s", "resourceVersion": "1"}}
+        if "watch" in request.query:
+            return web.Response(text=json.dumps({"type": "ADDED", "object": head}) + "\n")
+        return web.json_response({**head, "items": [{"metadata": {"name": "s"}}]})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        config = Config(server=f"http://127.0.0.1:{runner.addresses[0][1]}")
+        async with Client(config, user_agent="test", qps=0) as client:
+            yield asked, client
+    finally:
+        await runner.cleanup()
+
+
+async def test_the_first_request_finds_the_version_and_the_second_uses_it() -> None:
+    async with an_api(lambda _number: "v1beta1") as (asked, client):
+        assert len((await client.list(ResourceSlice)).items) == 1
+        async for event in client.watch(ResourceSlice):
+            assert event.object.metadata.name == "s"
+    slices = "resourceslices"
+    assert asked == [f"/v1/{slices}", "", f"/v1beta1/{slices}", f"/v1beta1/{slices}"]
+
+
+async def test_a_watch_finds_the_version_too() -> None:
+    async with an_api(lambda _number: "v1beta2") as (asked, client):
+        events = [event async for event in client.watch(ResourceSlice)]
+    assert [event.type for event in events] == ["ADDED"]
+    assert asked == ["/v1/resourceslices", "", "/v1beta2/resourceslices"]
+
+
+async def test_servers_that_disagree_at_each_request_end_in_an_error() -> None:
+    # The discovery that follows a refusal names another version than the next server serves.
+    async with an_api(lambda number: "v1beta1" if number % 3 == 1 else "v1beta2") as (asked, client):
+        with pytest.raises((NotFound, UnknownKind)):
+            await client.list(ResourceSlice)
+    assert len(asked) <= 6
 
 
 def test_an_untyped_kind_of_v1_is_v1_on_every_server() -> None:
