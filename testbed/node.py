@@ -79,6 +79,12 @@ class Node:
                 await asyncio.sleep(_POLL)
         raise BedError(f"containerd of {self.name} ended; read {self.box.folder / 'containerd.log'}")
 
+    async def stop_containerd(self, *, kill: bool = False) -> None:
+        """End it; containers go on, since each has a shim of its own."""
+        if self.containerd is not None:
+            await self.containerd.stop(kill=kill)
+            self.containerd = None
+
     async def start_kubelet(self) -> None:
         """Start it; it makes the Node object Ready by itself."""
         labels = ",".join(f"{name}={value}" for name, value in self.settings.labels.items())

@@ -14,7 +14,18 @@ import pytest_asyncio
 from interlace.api.computedomain import ComputeDomain
 from tests.node import gpus, jobs
 from tests.node.machine import container_pid, find_process
-from tests.node.world import DEPLOYMENT, NAMESPACE, POD, SLICE, WITHIN, World, until_installed
+from tests.node.world import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    EVENT,
+    NAMESPACE,
+    POD,
+    SLICE,
+    WITHIN,
+    World,
+    installation,
+    until_installed,
+)
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
@@ -49,6 +60,12 @@ async def end_job(world: World, namespace: str) -> None:
 def container_id(pod: dict[str, Any]) -> str:
     """Of the Pod's only container; another one after a restart."""
     return str(pod["status"]["containerStatuses"][0]["containerID"])
+
+
+async def replaced(world: World, namespace: str, pod: dict[str, Any]) -> bool:
+    """Whether there is another Pod of the job and not this one."""
+    uids = {each["metadata"]["uid"] for each in await world.pods(namespace, labels=jobs.JOB)}
+    return bool(uids) and pod["metadata"]["uid"] not in uids
 
 
 async def slice_uid(world: World) -> str:
@@ -87,16 +104,26 @@ async def test_an_agent_that_is_replaced_leaves_the_job_alone_and_goes_on_with_i
     assert container_id(pod) == container_id(job)
 
 
+async def test_a_restarted_containerd_leaves_the_job_alone_and_starts_the_next_one(
+    node: World, namespace: str, job: dict[str, Any]
+) -> None:
+    (machine,) = node.nodes.values()
+    await machine.stop_containerd(kill=True)
+    await machine.start_containerd()
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    assert container_id(pod) == container_id(job)
+    await node.client.delete(POD, pod["metadata"]["name"], namespace=namespace)
+    await eventually(lambda: replaced(node, namespace, pod), within=WITHIN, every=0.1, what="a replacement")
+    (successor,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    assert await node.execute(successor, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
+
+
 async def test_a_pod_deleted_by_force_is_replaced_on_the_same_node(
     node: World, namespace: str, job: dict[str, Any]
 ) -> None:
     await node.client.delete(POD, job["metadata"]["name"], namespace=namespace, grace_period=0)
 
-    async def replaced() -> bool:
-        found = await node.pods(namespace, labels=jobs.JOB)
-        return [pod["metadata"]["uid"] for pod in found] not in ([], [job["metadata"]["uid"]])
-
-    await eventually(replaced, within=WITHIN, every=0.1, what="a replacement")
+    await eventually(lambda: replaced(node, namespace, job), within=WITHIN, every=0.1, what="a replacement")
     (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
     assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
 
@@ -125,6 +152,38 @@ async def test_an_agent_killed_while_kubelet_waits_for_a_channel_gives_it_after_
     (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1, within=AGAIN)
     assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
     await end_job(node, namespace)
+
+
+async def test_without_an_agent_a_pod_waits_and_with_the_next_one_it_runs(node: World, namespace: str) -> None:
+    (agent,) = [each for each in installation() if each["metadata"]["name"] == "interlace-agent" and _is_set(each)]
+    await node.client.delete(DAEMON_SET, "interlace-agent", namespace=NAMESPACE)
+    await node.until_ready(NAMESPACE, labels=AGENT, count=0)
+    await node.apply(jobs.domain(namespace))
+    await node.apply(jobs.workload(namespace, replicas=1))
+
+    async def refused() -> bool:
+        found = (await node.client.list(EVENT, namespace=namespace)).items
+        return any("is not registered" in event.get("message", "") for event in found)
+
+    # The scheduler still sees the slice; kubelet does not start the container without what it claims.
+    await eventually(refused, within=WITHIN, every=0.1, what="kubelet's refusal")
+    (pod,) = await node.pods(namespace, labels=jobs.JOB)
+    assert pod["status"]["phase"] == "Pending"
+    # About half a minute after the agent's socket went, kubelet deletes the slice.
+    await eventually(lambda: _no_slice(node), within=WITHIN, every=0.1, what="the end of the slice")
+    await node.apply(agent)
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1, within=AGAIN)
+    assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
+    await until_installed(node)
+    await end_job(node, namespace)
+
+
+def _is_set(manifest: dict[str, Any]) -> bool:
+    return bool(manifest["kind"] == "DaemonSet")
+
+
+async def _no_slice(world: World) -> bool:
+    return not await slice_uid(world)
 
 
 async def test_the_health_of_a_channel_stands_in_the_status_of_its_pod(

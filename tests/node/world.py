@@ -33,6 +33,8 @@ WITHIN = 120.0
 POD = untyped(Resource("", "v1", "pods", "Pod", True))
 NODES = untyped(Resource("", "v1", "nodes", "Node", False))
 DEPLOYMENT = untyped(Resource("apps", "v1", "deployments", "Deployment", True))
+DAEMON_SET = untyped(Resource("apps", "v1", "daemonsets", "DaemonSet", True))
+EVENT = untyped(Resource("", "v1", "events", "Event", True))
 SLICE = untyped(Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False))
 _numbers = itertools.count()
 
@@ -90,8 +92,7 @@ class World:
         return found
 
     async def _explain(self, namespace: str, states: dict[str, str]) -> str:
-        events = untyped(Resource("", "v1", "events", "Event", True))
-        said = (await self.client.list(events, namespace=namespace)).items
+        said = (await self.client.list(EVENT, namespace=namespace)).items
         lines = [f"{event['involvedObject']['name']}: {event.get('message', '')}" for event in said[-6:]]
         return f"{states}; events: {lines}"
 
