@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlace.pods.documents import Document, DocumentError, render, separate, split
+from interlace.pods.documents import Document, DocumentError, apart, render, separate, split
 from interlace.pods.draft import Change
 from interlace.pods.errors import InjectError, join
 from interlace.pods.gpus import RESOURCE
@@ -69,7 +69,13 @@ def inject_text(text: str, *, options: Options) -> tuple[Outcome, ...]:
 
 def text_of(outcomes: tuple[Outcome, ...]) -> str:
     """The file afterwards: all that was not refused."""
-    return "".join(outcome.text for outcome in outcomes)
+    parts: list[str] = []
+    for outcome in outcomes:
+        if parts and outcome.text and apart(parts[-1], outcome.text):
+            parts.append("---\n")
+        if outcome.text:
+            parts.append(outcome.text)
+    return "".join(parts)
 
 
 def _read(document: Document, options: Options) -> Any:
@@ -131,9 +137,12 @@ def _told(this: Outcome, work: Workload, document: Document, value: dict[str, An
             warnings = (*warnings, "comments inside of what had to be written anew are gone")
     if work.domain is not None:
         newline = "\r\n" if "\r\n" in text else "\n"
-        ends = text.endswith("\n") or document.form == "json"
-        text += (separate(text, newline) if document.form == "yaml" else "") + render(work.domain, like=document)
-        text = text if ends or document.form == "json" else text.removesuffix(newline)
+        ends = text.endswith("\n")
+        if document.form == "json":
+            text += ("" if text.endswith("\n") else newline) + render(work.domain, like=document)
+        else:
+            text += separate(text, newline) + render(work.domain, like=document)
+            text = text if ends else text.removesuffix(newline)
     return msgspec.structs.replace(
         this,
         result="unchanged" if text == document.text else "injected",

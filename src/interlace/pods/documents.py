@@ -22,6 +22,7 @@ LONGEST_DOCUMENT: Final = 3 * 512 * 1024
 
 _BREAK: Final = re.compile(r"---(?:[ \t\r\n]|\Z)")
 _STOP: Final = re.compile(r"\.\.\.(?:[ \t\r\n]|\Z)")
+_STOPPED: Final = re.compile(r"^\.\.\.[ \t]*\r?\n?\Z", re.MULTILINE)
 _KIND: Final = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z0-9]+)[\"']?[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]+)")
 _BLANK: Final = re.compile(r"[ \t\r\n\ufeff]*")
@@ -117,6 +118,13 @@ def separate(before: str, newline: str) -> str:
     if not before:
         return ""
     return f"---{newline}" if before.endswith("\n") else f"{newline}---{newline}"
+
+
+def apart(before: str, after: str) -> bool:
+    """Whether ``---`` is missing between two texts: the first ended at ``...`` once, and does no more."""
+    if after.startswith(("---", "{", "[", "%")) or before.lstrip(" \t\r\n\ufeff").startswith(("{", "[")):
+        return False
+    return _STOPPED.search(before) is None
 
 
 def render(value: Any, *, like: Document) -> str:

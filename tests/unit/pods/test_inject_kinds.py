@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -203,6 +204,21 @@ def test_a_compute_domain_is_emitted_where_it_is_asked_for_and_only_once() -> No
         "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "one-channel"}}},
     }
     assert text_of(inject_text(outcome.text, options=options)) == outcome.text
+
+
+def test_a_compute_domain_never_runs_into_the_next_document() -> None:
+    options = Options(family="gb200-nvl72", compute_domain=True)
+    other = text(manifest("v1", "ConfigMap", {"data": {"a": "b"}}))
+    for between in ("---\n", "...\n", "...\n---\n"):
+        made = text_of(inject_text(text(nvlink()) + between + other, options=options))
+        kinds = [outcome.kind for outcome in inject_text(made, options=options) if outcome.kind]
+        assert kinds == ["Job", "ComputeDomain"]
+        assert made.endswith(other)
+        assert text_of(inject_text(made, options=options)) == made
+    job = json.dumps(nvlink())
+    made = text_of(inject_text(job, options=options))
+    assert [json.loads(line)["kind"] for line in made.splitlines()] == ["Job", "ComputeDomain"]
+    assert text_of(inject_text(made, options=options)) == made
 
 
 def test_the_compute_domain_of_the_file_is_referred_to() -> None:
