@@ -1,0 +1,1 @@
+"""Generated messages of NRI and ttrpc; ``README.md`` says how they were made."""
