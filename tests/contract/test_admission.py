@@ -96,7 +96,11 @@ async def test_the_server_is_told_whom_to_trust(hook: Webhook) -> None:
 async def test_a_pod_that_asks_gets_what_the_command_would_write(
     hook: Webhook, family: str | None, namespace: str
 ) -> None:
-    asked = pod(family=family, automountServiceAccountToken=False)
+    untold: dict[str, Any] = {
+        "setHostnameAsFQDN": True,
+        "schedulingGates": [{"name": "example.com/later"}],
+    }  # in no struct of ours
+    asked = pod(family=family, automountServiceAccountToken=False, **untold)
     recognised = recognise(Draft(asked), named="a3-mega").family
     assert recognised is not None
     wanted = inject(asked, family=recognised).pod
@@ -107,6 +111,7 @@ async def test_a_pod_that_asks_gets_what_the_command_would_write(
     for key in ("annotations", "labels"):
         assert found["metadata"].get(key) == by_hand["metadata"].get(key)
     assert [each["name"] for each in found["spec"]["initContainers"]] == ["tcpxo-daemon"]
+    assert {key: found["spec"][key] for key in untold} == untold
 
 
 @pytest.mark.parametrize(("family", "namespace"), [(None, TEAM), ("off", TEAM), ("off", ASKING)])

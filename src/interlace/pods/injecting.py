@@ -55,7 +55,8 @@ class Injecting:
 
     def ready(self) -> str | None:
         """Why Pods cannot be injected; None: they can."""
-        return None if self._namespaces.has_synced else "the labels of namespaces are not known yet"
+        found = self._namespaces
+        return None if found.has_synced else f"the labels of namespaces cannot be read yet: {found.problem}"
 
     async def inject(self, request: Request) -> Verdict:
         """The patch that gives a new Pod its fabric (mutating)."""

@@ -100,9 +100,8 @@ class Trust:
         informer.on_change(lambda _old, _new: self._wake.set())
         return informer
 
-    def wake(self) -> None:
-        """Look again now."""
-        self._wake.set()
+    def _informers(self) -> list[Informer[Untyped]]:
+        return [self._secrets, *(informer for _, _, informer in self._configurations)]
 
     async def loaded(self) -> None:
         """Wait until there is a certificate to serve."""
@@ -110,6 +109,9 @@ class Trust:
 
     def ready(self) -> str | None:
         """Why API servers may not be able to call us; None: they are."""
+        for informer in self._informers():
+            if not informer.has_synced:
+                return f"Secret and webhook configurations cannot be read yet: {informer.problem}"
         if self._problem is None and self.expires is not None and self.expires <= self._clock():
             return f"the serving certificate expired at {self.expires:%Y-%m-%dT%H:%M:%SZ}"
         return self._problem
@@ -117,10 +119,9 @@ class Trust:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            informers = [self._secrets, *(informer for _, _, informer in self._configurations)]
-            for informer in informers:
+            for informer in self._informers():
                 group.create_task(informer.run())
-            for informer in informers:
+            for informer in self._informers():
                 await informer.synced()
             failures = 0
             while True:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from interlace.fabric.devices import ALLOWED, LONGEST, Device, DevicesError, allow, annotated, read
+from interlace.fabric.family import families
 
 TCPXO = "".join(f"- path: /dev/nvidia{i}\n" for i in range(8)) + (
     "- path: /dev/nvidiactl\n- path: /dev/nvidia-uvm\n- path: /dev/dmabuf_import_helper\n"
@@ -196,6 +197,12 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
 )
 def test_the_allow_list_holds_what_gpudirect_needs_and_nothing_else(path: str, *, allowed: bool) -> None:
     assert (path in allow()) is allowed
+
+
+def test_the_allow_list_holds_what_the_sidecars_of_all_families_get() -> None:
+    needed = {path for family in families() if family.pod.sidecar is not None for path in family.pod.sidecar.devices}
+    assert "/dev/dmabuf_import_helper" in needed
+    assert [path for path in needed if path not in allow()] == []
 
 
 def test_the_allow_list_can_be_longer() -> None:
