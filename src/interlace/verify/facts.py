@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
-_USING = re.compile(r"Using network (.{1,60}?)\s*$")
-_VIA = re.compile(r" via ([A-Z0-9]+)/?([^/]*)")
-_COMM = re.compile(r"\bnranks (\d{1,9})\b", re.IGNORECASE)
-_NODES = re.compile(r"\bnNodes (\d{1,9})\b")
-_NVLINK = re.compile(r"\bMNNVL 1\b|\b[1-9]\d* nvls channels")
+_USING = re.compile(r"Using network (.{1,60}?)\s*$", re.ASCII)
+_VIA = re.compile(r" via ([A-Z0-9]+)/?([^/]*)", re.ASCII)
+_COMM = re.compile(r"\bnranks (\d{1,9})\b", re.IGNORECASE | re.ASCII)
+_NODES = re.compile(r"\bnNodes (\d{1,9})\b", re.ASCII)
+_NVLINK = re.compile(r"\bMNNVL 1\b|\b[1-9]\d* nvls channels", re.ASCII)
 WORDS = (b"Using network ", b" via ", b"nranks ", b"nRanks ", b"MNNVL ", b" nvls channels")
 """A line without one of these states no fact."""
 

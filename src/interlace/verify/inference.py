@@ -20,6 +20,8 @@ DIVIDING = frozenset(
 """Their count is one rank's part of the size."""
 UNVARYING = frozenset({"all_reduce", "alltoall", "broadcast", "reduce", "sendrecv", "gather", "scatter", "hypercube"})
 """Their formula was the same in all builds."""
+_THREE_RANKS = 4 / 3
+"""Of all_reduce, the smallest ratio busbw/algbw beside that of two ranks, 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +155,7 @@ def _undivided(
         return Inference()
     if in_place_unchecked:
         return Inference(collective="sendrecv")
-    found = ratios(rows)
+    found = [one for one in ratios(rows) if not (1.0 in one and _THREE_RANKS in one)]  # the others fit anything
     if not found:
         return Inference()
     if sum(1.0 in one for one in found) * 2 > len(found):  # two ranks of all_reduce look like sendrecv

@@ -19,9 +19,11 @@ from interlace.verify.table import KEPT
 
 _KEPT_VARIABLES = ("NCCL_", "CUDA_", "UCX_", "FI_", "OMPI_")
 _SKIPPED = frozenset({"times_us", "per_process_max_times_us", "out_of_place_per_iter", "in_place_per_iter"})
-_TOKEN = re.compile(r'\s*(?:([{}\[\],:])|"((?:[^"\\]|\\.)*)"|([A-Za-z]+|-?[\d.][\w.+-]*|-[A-Za-z]+))', re.DOTALL)
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_NAME = re.compile(r"(?:.*/)?([a-z_]+)_perf(?:\.\w+)?")
+_TOKEN = re.compile(
+    r'\s*(?:([{}\[\],:])|"((?:[^"\\]|\\.)*)"|([A-Za-z]+|-?[\d.][\w.+-]*|-[A-Za-z]+))', re.DOTALL | re.ASCII
+)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL | re.ASCII)
+_NAME = re.compile(r"(?:.*/)?([a-z_]+)_perf(?:\.\w+)?", re.ASCII)
 _DEEPEST = 64
 _LONGEST = 1 << 16
 

@@ -21,15 +21,15 @@ SIZES = {
 """Bytes of an element by its type as printed."""
 REDOPS = frozenset({"none", "sum", "prod", "max", "min", "avg", "mulsum"})
 
-_UNSIGNED = re.compile(r"\d{1,19}")
-_ROOT = re.compile(r"-?\d{1,9}")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_UNSIGNED = re.compile(r"\d{1,19}", re.ASCII)
+_ROOT = re.compile(r"-?\d{1,9}", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
 _WORDS = frozenset(
     {"size", "count", "type", "redop", "op", "root", "time", "cputime", "algbw", "busbw", "wrong", "error", "res"}
     | {"bytes", "n", "i_min", "i_max", "i_p99", "i_cv%", "timestamp", "out-of-place", "in-place"}
 )
-_GLUED = re.compile(r"(-?\d[\d.]*(?:e[+-]\d\d)?|N/A)(?=[A-Za-z_])(.*)")
+_GLUED = re.compile(r"(-?\d[\d.]*(?:e[+-]\d\d)?|N/A)(?=[A-Za-z_])(.*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,22 +114,23 @@ ANCHORS = frozenset(
 FRAGMENTS = (b"_perf", b'{"')
 """Nor is it something without one of these parts."""
 
-_VERSION = re.compile(r"\b(nccl-tests|rccl-tests):?\s+[Vv]ersion\s+(\S+)")
-_TITLE = re.compile(r"Collective test (starting|concluded):\s*(\w+)")
-_CONFIG = re.compile(r"\bnThreads?\s+\d+\s+nGpus\s+\d+\s+minBytes\s+\d+")
-_VALIDATION = re.compile(r"\b(?:validation|check):\s*(\d{1,9})")
+_VERSION = re.compile(r"\b(nccl-tests|rccl-tests):?\s+[Vv]ersion\s+(\S+)", re.ASCII)
+_TITLE = re.compile(r"Collective test (starting|concluded):\s*(\w+)", re.ASCII)
+_CONFIG = re.compile(r"\bnThreads?\s+\d+\s+nGpus\s+\d+\s+minBytes\s+\d+", re.ASCII)
+_VALIDATION = re.compile(r"\b(?:validation|check):\s*(\d{1,9})", re.ASCII)
 _RANK = re.compile(
     r"\bRank\s+(\d{1,9})\s+(?:Group\s+-?\d+\s+)?(?:Pid\s+(\d{1,9})\s+)?on\s+(\S+)\s+device\s+(\d{1,9})"
-    r"\s+\[[\w:.]*\]\s*(.*)"
+    r"\s+\[[\w:.]*\]\s*(.*)",
+    re.ASCII,
 )
-_OMISSION = re.compile(r"[#\s]*\.\.\.\s*")
-_BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,19})(?:\s+(OK|FAILED))?")
-_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.eE+\-]+|-?inf|-?nan)(?:\s+(OK|FAILED))?")
-_TROUBLE = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b.*|\bTest timeout \(\d+s?\).*|#\s*error:\s*\S.*")
-_NOTE = re.compile(r"Reducing maxBytes to \d+ due to memory limitation|skipping json output.*")
-_FRAGMENT = re.compile(r"[#\s]*\d{1,19}(?:\s+\d{1,19}(?:\s+[a-z]\w{0,8})?)?\s*")
+_OMISSION = re.compile(r"[#\s]*\.\.\.\s*", re.ASCII)
+_BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,19})(?:\s+(OK|FAILED))?", re.ASCII)
+_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.eE+\-]+|-?inf|-?nan)(?:\s+(OK|FAILED))?", re.ASCII)
+_TROUBLE = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b.*|\bTest timeout \(\d+s?\).*|#\s*error:\s*\S.*", re.ASCII)
+_NOTE = re.compile(r"Reducing maxBytes to \d+ due to memory limitation|skipping json output.*", re.ASCII)
+_FRAGMENT = re.compile(r"[#\s]*\d{1,19}(?:\s+\d{1,19}(?:\s+[a-z]\w{0,8})?)?\s*", re.ASCII)
 """What is left of a row that is cut before its values."""
-_COMMAND = re.compile(r"(?<![A-Za-z])([a-z]+(?:_[a-z]+)*)_perf\b")
+_COMMAND = re.compile(r"(?<![A-Za-z])([a-z]+(?:_[a-z]+)*)_perf\b", re.ASCII)
 
 
 def recognise(text: str, *, line: int, cut: bool = False) -> Mark | None:

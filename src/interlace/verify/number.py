@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
-_FORM = re.compile(r"(\d{1,20})(?:\.(\d{0,17}))?(?:[eE]([+-]?\d{1,2}))?")
+_FORM = re.compile(r"(\d{1,20})(?:\.(\d{0,17}))?(?:[eE]([+-]?\d{1,2}))?", re.ASCII)
 _SLACK = 1e-9
 """Relative: what binary fractions add to a decimal interval."""
 

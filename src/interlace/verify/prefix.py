@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_TAG = re.compile(r"\[(?:[\w.-]*@)?\d{1,9}(?:,(\d{1,9}))?\](?:<(?:stdout|stderr|stddiag)>)?:?")
-_INNER = re.compile(r"\[(?:[\w.-]*@)?\d{1,9}(?:,\d{1,9})?\](?:<(?:stdout|stderr|stddiag)>)?:?")
-_LABEL = re.compile(r"\s*(\d{1,9}):(?=\s|#|$|[A-Za-z\[])")
-_POD = re.compile(r"\[?(pod/[\w.\-/]+)\]?(?:\s|$)")
-_HOST = re.compile(r"([A-Za-z0-9][\w.\-]{0,252})(?:\s+(\d{1,9}))?(?::(?=\s|$)|\s+\|(?=\s|$))\s?")
-_MARK = re.compile(r"(?:[+>|](?=[\s#\d|>+\[]|$)|-(?=[\s#]|$)|`{1,3}(?=\s|#|$))\s?")
+_TAG = re.compile(r"\[(?:[\w.-]*@)?\d{1,9}(?:,(\d{1,9}))?\](?:<(?:stdout|stderr|stddiag)>)?:?", re.ASCII)
+_INNER = re.compile(r"\[(?:[\w.-]*@)?\d{1,9}(?:,\d{1,9})?\](?:<(?:stdout|stderr|stddiag)>)?:?", re.ASCII)
+_LABEL = re.compile(r"\s*(\d{1,9}):(?=\s|#|$|[A-Za-z\[])", re.ASCII)
+_POD = re.compile(r"\[?(pod/[\w.\-/]+)\]?(?:\s|$)", re.ASCII)
+_HOST = re.compile(r"([A-Za-z0-9][\w.\-]{0,252})(?:\s+(\d{1,9}))?(?::(?=\s|$)|\s+\|(?=\s|$))\s?", re.ASCII)
+_MARK = re.compile(r"(?:[+>|](?=[\s#\d|>+\[]|$)|-(?=[\s#]|$)|`{1,3}(?=\s|#|$))\s?", re.ASCII)
 _TIME = re.compile(
     r"""\[?(
       \d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|\s?[+-]\d\d:?\d\d)?
@@ -22,7 +22,7 @@ _TIME = re.compile(
       | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d
       | \d\d:\d\d:\d\d(?:[.,]\d{1,9})?
     )\]?(?::(?=\s))?(?:\s|$)""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _WORDS = frozenset(
     {"Reducing", "NCCL", "Avg", "Out", "Using", "Rank", "Test", "error", "Error", "Warning", "WARNING", "Errors"}

@@ -6,37 +6,28 @@ not grow with the log; no input raises.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from interlace.verify import layout, marks
 from interlace.verify.blocks import Lines, Unpacker
-from interlace.verify.events import EACH, MOST, LogEvent
+from interlace.verify.events import EACH, LogEvent
 from interlace.verify.facts import WORDS, Facts
 from interlace.verify.jsonlog import JsonLog
 from interlace.verify.plainrow import plain_row
 from interlace.verify.prefix import cleaned, strip
 from interlace.verify.run import Half, Run
 from interlace.verify.table import Table
+from interlace.verify.teller import LONG, NCCL, Teller
 
 BLOCK = 1 << 18
 _SHAPES = 20_000
 _SILENT = 50_000
 _TABLES = 256
 _KNOWN = 1024
-_LONG = 4096
-"""Characters of a line that are looked at."""
 _DIGITS = b"0123456789"
 _HEX = b"0123456789abcdef"
 _TABULAR = -1
-_NCCL = re.compile(
-    r"(\S*?):(\d{1,9}):(\d{1,9}) \[(\d{1,9})\] (?:\S+:\d+ (?:\(\S+\) )?)?NCCL ([A-Z]+) ?(.*)"
-    r"|\bNCCL ([A-Z]{4,5}) (.*)",
-    re.DOTALL,
-)
-_WHERE = re.compile(r"\] (\S+:\d{1,9}) (?:\(\S+\) )?NCCL ")
-_LOUD = re.compile(rb"NCCL WARN|Test .{0,10}failure|Test timeout")
 
 
 class Reader:
@@ -69,15 +60,13 @@ class Reader:
         self._facts = Facts()
         self._tables: dict[str | None, Table] = {}
         self._current: Table | None = None
-        self._ranks: dict[tuple[str, int, int], int] = {}
-        self._hosts: dict[str, None] = {}
+        self._teller = Teller(events, source=source)
         self._rccl = False
         self._json: JsonLog | None = None
         self._json_line = 0
         self._json_prefixed = False
         self._waiting = False
         """A row or a header is incomplete, so lines of numbers matter."""
-        self._left = {True: MOST, False: MOST}
         self._done: list[Run] = []
 
     def feed(self, block: bytes) -> list[Run]:
@@ -165,7 +154,7 @@ class Reader:
             if seen + 1 >= self._each:
                 self._quiet.add(shape)
             if self._events is not None:
-                self._say(line)
+                self._teller.say(line, number=self._number)
             return
         table = self._current
         if table is not None and table.takes_plain_rows and self._json is None:
@@ -195,11 +184,11 @@ class Reader:
         factual = shape in self._factual
         if factual and shape not in self._stated:
             self._stated.add(shape)
-            self._facts.see(line[at:_LONG].decode("utf-8", "replace"))
+            self._facts.see(line[at:LONG].decode("utf-8", "replace"))
         if seen + 1 >= self._each:
             self._quiet.add(shape)
         if self._events is not None and seen < EACH:
-            self._say(line)
+            self._teller.say(line, number=self._number)
 
     def _slow(self, line: bytes, *, cut: bool = False) -> None:
         """A line that may matter to a table."""
@@ -207,7 +196,7 @@ class Reader:
         if known is not None and self._json is None and not cut:
             self._put(known[0], line, tag=known[1], cut=False)
             return
-        text = line[:_LONG].decode("utf-8", "replace")
+        text = line[:LONG].decode("utf-8", "replace")
         if self._json is not None and self._in_json(line):
             return
         stripped = strip(text, hosts=True)
@@ -218,18 +207,18 @@ class Reader:
             self._in_json(line)
             return
         body = stripped.text
-        match = _NCCL.search(body) if "NCCL " in body else None
+        match = NCCL.search(body) if "NCCL " in body else None
         if match is not None:
             body = body[: match.start()]
             if match[1]:
                 body += self._unglued(match[1])
             self._facts.see(stripped.text[match.start() :])
             if self._events is not None:
-                self._say(line)
+                self._teller.say(line, number=self._number)
         mark = marks.recognise(cleaned(body), line=self._number, cut=cut and match is None)
         if mark is None:
             if match is None and self._events is not None:
-                self._say(line)
+                self._teller.say(line, number=self._number)
             return
         if match is None and not isinstance(mark, layout.Cells | marks.Values) and len(self._known) < _KNOWN:
             self._known[line] = mark, stripped.tag
@@ -258,7 +247,7 @@ class Reader:
 
     def _unglued(self, word: str) -> str:
         """The part of a row that stands before a host name without a blank between."""
-        for host in self._hosts:
+        for host in self._teller.hosts:
             if word.endswith(host):
                 return word[: -len(host)]
         row = layout.Cells(size=0, count=0, type="", values=[], line=0)
@@ -279,12 +268,12 @@ class Reader:
         self._current = table
         table.take(mark, cut=cut)
         if isinstance(mark, marks.Trouble | marks.Note | marks.Command) and self._events is not None:
-            self._say(line)
+            self._teller.say(line, number=self._number)
         if self._waiting or table.pending is not None or table.unfinished_names is not None:
             self._wait()
         if isinstance(mark, marks.Rank):
-            self._hosts[mark.host] = None
-            self._ranks.update(table.pids)
+            self._teller.hosts[mark.host] = None
+            self._teller.ranks.update(table.pids)
         elif isinstance(mark, marks.Version):
             self._rccl = mark.text.startswith("rccl")
         elif isinstance(mark, marks.Concluded):
@@ -316,44 +305,6 @@ class Reader:
         self._silent.difference_update(self._channels)
         if run is not None and (self._begun or run.rows or run.partial_rows):
             self._done.append(run)
-
-    def _say(self, line: bytes) -> None:
-        """Hand a line on as an event."""
-        if self._events is None or (self._left[False] <= 0 and not _LOUD.search(line)):
-            return
-        text = line[:_LONG].decode("utf-8", "replace")
-        stripped = strip(text, hosts=False)
-        body, level, host, pid, device, rank = stripped.text.strip(), "", stripped.host, None, None, stripped.rank
-        match = _NCCL.search(stripped.text) if "NCCL " in stripped.text else None
-        if match is not None and match[1] is not None:
-            host = next((one for one in self._hosts if match[1].endswith(one)), match[1]) or host
-            pid, device, level, body = int(match[2]), int(match[4]), match[5], match[6].strip()
-            rank = self._ranks.get((host or "", pid, device), rank)
-        elif match is not None:
-            level, body = match[7], match[8].strip()
-        elif body.startswith("#") and "error" not in body:  # the frame of a table
-            return
-        elif "Test " in body and ("failure" in body or "timeout" in body):
-            level = "TEST"
-        loud = level in {"WARN", "TEST"}
-        where = _WHERE.search(stripped.text) if loud else None
-        if not body or self._left[loud] <= 0:
-            return
-        self._left[loud] -= 1
-        self._events(
-            LogEvent(
-                line=self._number,
-                level=level,
-                text=body,
-                rank=rank,
-                host=host,
-                pid=pid,
-                device=device,
-                where=where[1] if where is not None else None,
-                time=stripped.time,
-                source=self._source,
-            )
-        )
 
 
 def read(

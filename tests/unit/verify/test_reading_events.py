@@ -68,7 +68,7 @@ def test_channels_are_counted_by_their_path_so_that_no_path_is_lost() -> None:
 
 
 def test_events_are_bounded_and_warnings_still_come_after_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlace.verify.reader.MOST", 100)
+    monkeypatch.setattr("interlace.verify.teller.MOST", 100)
     names = ("".join(chr(97 + (i // 26**place) % 26) for place in range(4)) for i in range(300))
     blocks = [f"some {name} noise\n".encode() for name in names]
     blocks.append(b"w-1:9:10 [2] a.cc:77 NCCL WARN the cause\n")
