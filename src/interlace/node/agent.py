@@ -26,11 +26,14 @@ from interlace.kube.serving import Serving
 from interlace.node.board import Board
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.cliques import CliqueWatch
-from interlace.node.errors import AgentError
+from interlace.node.errors import AgentError, StateError
 from interlace.node.fabric import Fabric, judge, succeed, unreadable
 from interlace.node.facts import FactsError, FactsSource
 from interlace.node.health import health_service
 from interlace.node.metrics import Metrics
+from interlace.node.nri.injector import Injector
+from interlace.node.nri.metrics import Metrics as NriMetrics
+from interlace.node.nri.switch import switch_on
 from interlace.node.offering import Offering
 from interlace.node.outage import OutageWatch
 from interlace.node.peers import PeersWatch
@@ -97,6 +100,16 @@ class _Agent:
             reporter=self._reporter,
         )
         self._peers = PeersWatch(settings, state=self._state, reporter=self._reporter)
+        self._injector = (
+            Injector(
+                settings.injector,
+                node=settings.node_name,
+                events=self._events,
+                metrics=NriMetrics(self._registry),
+            )
+            if settings.nri
+            else None
+        )
         self._endpoint = settings.home / "dra.sock"
         self._registration = Registration(self._endpoint, on_status=self._state.poke)
         self._state.on_change(self._count)
@@ -121,6 +134,7 @@ class _Agent:
                     OutageWatch(state=self._state, reporter=self._reporter).run,
                     self._watch_fabric,
                     self._serve_kubelet,
+                    self._inject,
                 ):
                     group.create_task(part())
 
@@ -149,6 +163,19 @@ class _Agent:
         ):
             log.info("waiting for kubelet", registration=str(registration), endpoint=str(self._endpoint))
             await asyncio.Event().wait()
+
+    async def _inject(self) -> None:
+        if self._injector is None:
+            return
+        if self._settings.enable_nri is not None:
+            try:
+                await switch_on(
+                    self._settings.enable_nri, socket=self._settings.nri_socket, restart=self._settings.restart_runtime
+                )
+            except StateError as error:
+                # Channels are prepared all the same; the agent is not ready, and says why.
+                log.error("NRI could not be switched on", cause=str(error))  # noqa: TRY400
+        await self._injector.run()
 
     async def _watch_fabric(self) -> None:
         """Read the GPUs again and again; one failed reading after a good one is not believed yet."""
@@ -192,6 +219,8 @@ class _Agent:
     def _ready(self) -> str | None:
         if self._registration.problem is not None:
             return self._registration.problem
+        if self._injector is not None and self._injector.problem is not None:
+            return self._injector.problem
         if not self._slices.published:
             return "the ResourceSlice of this node is not published"
         foreign = self._slices.foreign

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
+from interlace.fabric.devices import allow
 from interlace.node.errors import SettingsError
+from interlace.node.nri.injection import Rules
+from interlace.node.nri.injector import InjectorSettings
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
@@ -38,6 +42,20 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Port of /healthz, /readyz and /metrics; 0 any free one, -1 none."""
     max_nodes: int = 18
     """Slots of one IMEX domain."""
+    nri: bool = False
+    """Whether the agent injects devices as an NRI plugin, and is ready only while it can."""
+    nri_socket: Path = Path("/var/run/nri/nri.sock")
+    nri_name: str = "interlace"
+    nri_index: str = "50"
+    nri_node_resource: bool = False
+    allow_devices: tuple[str, ...] = ()
+    """Device paths that may be injected beside those of `fabric.devices.ALLOWED`."""
+    host_dev: Path = Path("/dev")
+    """Where the host's /dev is mounted."""
+    enable_nri: Path | None = None
+    """Drop-in of containerd's configuration that is written if NRI is off."""
+    restart_runtime: tuple[str, ...] = ()
+    """The command that restarts the runtime after that; empty: nobody does."""
     kubeconfig: Path | None = None
     """None: the service account of the pod."""
     prepare_timeout: float = 40.0
@@ -54,6 +72,16 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a peer has to be away before it is reported; the imex-host has looked twice already."""
     peers_first_grace: float = 8.0
     """The same for the first time after this node's IMEX became ready: the others are still starting."""
+
+    @property
+    def injector(self) -> InjectorSettings:
+        """Those of the device injector."""
+        return InjectorSettings(
+            socket=self.nri_socket,
+            name=self.nri_name,
+            index=self.nri_index,
+            rules=Rules(allowed=allow(self.allow_devices), node_resource=self.nri_node_resource, dev=self.host_dev),
+        )
 
     @property
     def home(self) -> Path:
@@ -129,6 +157,37 @@ def _number(field: str, low: int, high: int) -> Callable[[str], dict[str, Any]]:
     return convert
 
 
+def _switch(field: str) -> Callable[[str], dict[str, Any]]:
+    def convert(value: str) -> dict[str, Any]:
+        if value not in ("on", "off"):
+            raise ValueError("it has to be on or off")
+        return {field: value == "on"}
+
+    return convert
+
+
+def _matching(field: str, pattern: str, what: str) -> Callable[[str], dict[str, Any]]:
+    def convert(value: str) -> dict[str, Any]:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"it has to be {what}")
+        return {field: value}
+
+    return convert
+
+
+def _devices(value: str) -> dict[str, Any]:
+    paths = tuple(path.strip() for path in value.split(",") if path.strip())
+    allow(paths)
+    return {"allow_devices": paths}
+
+
+def _command(value: str) -> dict[str, Any]:
+    words = tuple(shlex.split(value))
+    if not words:
+        raise ValueError("it has to be a command")
+    return {"restart_runtime": words}
+
+
 def _endpoint(value: str) -> dict[str, Any]:
     host, separator, port = value.rpartition(":")
     if not separator:
@@ -180,6 +239,50 @@ _OPTIONS = (
         env=("MAX_NODES_PER_IMEX_DOMAIN",),
         convert=_number("max_nodes", 1, 4096),
         help="Slots of one IMEX domain.",
+    ),
+    _Option(
+        flag="nri",
+        env=("INTERLACE_NRI",),
+        convert=_switch("nri"),
+        help="on or off (default): inject the devices that annotations ask for, as a plugin of containerd.",
+    ),
+    _Option(flag="nri-socket", env=("INTERLACE_NRI_SOCKET",), convert=_path("nri_socket"), help="containerd's."),
+    _Option(
+        flag="nri-plugin-name",
+        env=("INTERLACE_NRI_PLUGIN_NAME",),
+        convert=_matching("nri_name", r"[A-Za-z0-9_.+-]{1,64}", "letters, digits and _ . + -"),
+        help="Default interlace.",
+    ),
+    _Option(
+        flag="nri-plugin-index",
+        env=("INTERLACE_NRI_PLUGIN_INDEX",),
+        convert=_matching("nri_index", r"[0-9]{2}", "two digits"),
+        help="Place among the plugins, default 50; above another injector's, which then goes first.",
+    ),
+    _Option(
+        flag="nri-node-resource",
+        env=("INTERLACE_NRI_NODE_RESOURCE",),
+        convert=_switch("nri_node_resource"),
+        help="on or off (default): read devices.noderesource.dev too.",
+    ),
+    _Option(
+        flag="allow-device",
+        env=("INTERLACE_ALLOW_DEVICE",),
+        convert=_devices,
+        help="More device paths that may be injected, separated by commas; * stands for a number.",
+    ),
+    _Option(flag="host-dev", env=("INTERLACE_HOST_DEV",), convert=_path("host_dev"), help="The host's /dev."),
+    _Option(
+        flag="enable-nri",
+        env=("INTERLACE_ENABLE_NRI",),
+        convert=_path("enable_nri"),
+        help="File that is written into containerd's configuration (/etc/containerd/conf.d/…) if NRI is off.",
+    ),
+    _Option(
+        flag="restart-runtime",
+        env=("INTERLACE_RESTART_RUNTIME",),
+        convert=_command,
+        help="Command that restarts containerd once that file is new; without it nobody restarts it.",
     ),
     _Option(flag="kubeconfig", env=("KUBECONFIG",), convert=_path("kubeconfig"), help="Default: the service account."),
 )

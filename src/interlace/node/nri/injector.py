@@ -12,13 +12,12 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from interlace.api.core import ObjectReference
 from interlace.kube.backoff import backoff
-from interlace.kube.events import Recorder
 from interlace.kube.log import get_logger
 from interlace.node.nri.connection import converse
 from interlace.node.nri.errors import NriError, Refused
@@ -51,6 +50,13 @@ class InjectorSettings(msgspec.Struct, frozen=True, kw_only=True):
 Dial = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
+class Events(Protocol):
+    """Where events are written; `kube.events.Recorder` does."""
+
+    def event(self, about: ObjectReference, *, reason: str, message: str, warning: bool = False) -> None:
+        """Say something about an object, at once."""
+
+
 class Injector:
     """The plugin of one node; ``node`` is its name."""
 
@@ -59,7 +65,7 @@ class Injector:
         settings: InjectorSettings,
         *,
         node: str,
-        events: Recorder,
+        events: Events,
         metrics: Metrics,
         dial: Dial | None = None,
     ) -> None:
