@@ -16,7 +16,6 @@ from interlace.verify.assertions import Scene, asserted
 from interlace.verify.events import LogEvent
 from interlace.verify.signatures import Signature, named, said, sight, signatures
 
-_EFFECTS: Final = ("corrupts", "stops", "breaks", "slows", "notes")
 _NCCL: Final = frozenset({"INFO", "WARN", "TRACE", "ABORT", "CALL"})
 UNKNOWN: Final = "unknown-warning"
 """Stands for the first warning that no signature knows."""
@@ -41,7 +40,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def serious(self) -> bool:
         """Whether a run with it cannot be trusted or did not end."""
-        return self.signature.effect in ("corrupts", "stops", "breaks")
+        return self.signature.effect in ("corrupts", "stops", "breaks", "diverts")
+
+    @property
+    def ends(self) -> bool:
+        """Whether other signs may be its consequences: it is serious, and more than another way for the data."""
+        return self.serious and self.signature.effect != "diverts"
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,17 +136,17 @@ def _overcome(finding: Finding, began: int | None) -> bool:
 def fold(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Put each consequence under the earliest of its causes; what is left is in order, wrong data before all."""
     items = sorted(findings, key=_rank)
-    present = {each.signature.id: each for each in items}
-    independent = [each for each in items if each.serious and _ANY not in each.signature.follows]
+    independent = [each for each in items if each.ends and _ANY not in each.signature.follows]
     under: dict[str, str] = {}
     for item in items:
+        others = [each for each in items if each is not item]
         if _ANY in item.signature.follows:
-            causes = independent or [each for each in items if each.serious]
+            # Where all are consequences, the earliest stands for what nobody wrote down.
+            causes = independent or [each for each in others if each.ends and _rank(each) < _rank(item)]
         else:
-            causes = [present[name] for name in item.signature.follows if name in present]
-        cause = next((each for each in causes if each.signature.id != item.signature.id), None)
-        if cause is not None and (independent or _rank(cause) < _rank(item)):
-            under[item.signature.id] = cause.signature.id
+            causes = [each for each in others if each.signature.id in item.signature.follows]
+        if causes:
+            under[item.signature.id] = causes[0].signature.id
     roots = {each.signature.id: _root(each.signature.id, under) for each in items}
     return tuple(
         msgspec.structs.replace(
@@ -164,14 +168,16 @@ def _root(name: str, under: dict[str, str]) -> str:
     return name
 
 
-def _rank(finding: Finding) -> tuple[bool, int, int]:
-    """Wrong data first, then by time, then by rank."""
-    return finding.signature.effect != "corrupts", finding.order, min(finding.ranks, default=0)
+def _rank(finding: Finding) -> tuple[int, int, int]:
+    """Wrong data first, what only diverts behind what ends a run; then by time, then by rank."""
+    effect = finding.signature.effect
+    weight = 0 if effect == "corrupts" else 2 if effect == "diverts" else 1
+    return weight, finding.order, min(finding.ranks, default=0)
 
 
 def _unknown(found: Sequence[Finding], events: Sequence[LogEvent]) -> list[Finding]:
     """The first warning of NCCL, if no signature knows it and no independent cause comes before it."""
-    known = [each.order for each in found if each.serious and _ANY not in each.signature.follows]
+    known = [each.order for each in found if each.ends and _ANY not in each.signature.follows]
     for at, event in enumerate(events):
         if known and at >= min(known):
             return []

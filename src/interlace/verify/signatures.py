@@ -20,7 +20,7 @@ import msgspec
 from interlace.verify.events import LogEvent
 
 Log = Literal["rank", "launcher", "sidecar", "daemon", "driver", "kernel", "kubernetes", "table"]
-Effect = Literal["stops", "breaks", "slows", "corrupts", "notes"]
+Effect = Literal["corrupts", "stops", "breaks", "diverts", "slows", "notes"]
 Stage = Literal["scheduling", "image", "launch", "program", "nccl"]
 
 _BATCH: Final = 500
@@ -33,7 +33,8 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     log: Log
     """Whose log says it."""
     effect: Effect
-    """``stops`` the run; ``breaks``: it goes on and is not to be trusted; ``slows``; ``corrupts`` data; ``notes``."""
+    """``corrupts`` data; ``stops`` the run; ``breaks``: it goes on and is not to be trusted; ``diverts``: it goes on
+    over another transport, and ends nothing; ``slows``; ``notes``."""
     cause: str
     """A clause without a full stop."""
     remedy: str

@@ -27,3 +27,8 @@ def published(name: str) -> list[str]:
 def recorded(name: str) -> list[str]:
     """A real log, of two GPUs joined by NVLink."""
     return (DATA / "nccl-logs" / name).read_text().splitlines()
+
+
+def failed(name: str) -> list[str]:
+    """A real log of a start that failed."""
+    return (DATA / "nccl-failures" / f"{name}.txt").read_text().splitlines()

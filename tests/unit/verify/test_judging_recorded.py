@@ -7,8 +7,8 @@ import json
 import pytest
 
 from interlace.verify import statement
-from tests.unit.verify.recorded import DATA, published, recorded
-from tests.unit.verify.scenes import HEALTHY, judged, said, table, with_lines
+from tests.unit.verify.recorded import DATA, failed, published, recorded
+from tests.unit.verify.scenes import HEALTHY, judged, said, seen, table, with_lines
 
 
 def test_the_published_tcpxo_table_fails_for_a3_mega() -> None:
@@ -68,3 +68,27 @@ def test_the_secret_of_a_recorded_environment_is_in_no_answer() -> None:
     assert "TOKEN" not in document
     assert "must-never-be-stored" not in document
     assert '"all_gather"' in document
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "consequences"),
+    [
+        ("gpu-twice", "gpu-twice", {"init-incomplete"}),
+        ("no-interface", "bootstrap-interface", set()),
+        ("no-plugin", "no-net-plugin", set()),
+        ("damaged-topology", "topology-file", {"init-incomplete"}),
+        ("peer-killed", "peer-closed", set()),
+    ],
+)
+def test_a_start_that_failed_is_judged_by_its_first_cause(name: str, first: str, consequences: set[str]) -> None:
+    judgement = judged(failed(name), family="a3-ultra")
+    assert judgement.verdict == "fail"
+    assert judgement.causes[0].signature.id == first
+    assert {each.signature.id for each in judgement.causes[0].consequences} == consequences
+    assert "unknown-warning" not in seen(judgement)
+
+
+def test_sockets_that_ended_nothing_stand_behind_what_did() -> None:
+    causes = [each.signature.id for each in judged(failed("peer-killed"), family="a3-ultra").causes]
+    assert causes == ["peer-closed", "plugin-not-found"]
+    assert judged(failed("peer-killed"), family="a3-ultra").transport == "Socket"

@@ -70,6 +70,17 @@ def test_a_signature_has_cause_remedy_and_known_relations(signature: Signature) 
         assert other == "*" or named(other) is not signature
 
 
+def test_no_signature_follows_from_itself() -> None:
+    def causes(name: str, seen: tuple[str, ...]) -> None:
+        assert name not in seen, (*seen, name)
+        for other in named(name).follows:
+            if other != "*":
+                causes(other, (*seen, name))
+
+    for each in signatures():
+        causes(each.id, ())
+
+
 @pytest.mark.parametrize("signature", WORDED, ids=lambda each: each.id)
 def test_a_signature_is_recognised_by_words_and_not_by_numbers_alone(signature: Signature) -> None:
     assert all(re.search(r"[A-Za-z]{3,}", words) and len(words) >= 8 for words in signature.words)
