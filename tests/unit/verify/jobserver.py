@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ class JobServer:
     forbidden: set[str] = field(default_factory=set)
     """Resources that may not be read: ``events``, ``log``."""
     asked: list[str] = field(default_factory=list)
+    reading: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a log was asked for."""
+    answering: asyncio.Event = field(default_factory=asyncio.Event)
+    """Logs are sent once it is set; it is, unless a test clears it."""
 
     @property
     def url(self) -> str:
@@ -84,6 +89,8 @@ class JobServer:
 
     async def _log(self, request: web.Request) -> web.Response:
         self.asked.append(request.path_qs)
+        self.reading.set()
+        await self.answering.wait()
         if "log" in self.forbidden:
             return _refusal(403, "Forbidden")
         text = self.logs.get((request.match_info["name"], request.query["container"]))
@@ -108,6 +115,7 @@ def stamped(lines: list[str], *, second: int = 0) -> str:
 async def job_server() -> AsyncIterator[JobServer]:
     """A server without Pods, to be given some."""
     server = JobServer()
+    server.answering.set()
     app = web.Application()
     app.router.add_get("/api/v1/namespaces/{namespace}/pods", server._list_pods)
     app.router.add_get("/api/v1/namespaces/{namespace}/events", server._list_events)
@@ -120,4 +128,5 @@ async def job_server() -> AsyncIterator[JobServer]:
         server.port = runner.addresses[0][1]
         yield server
     finally:
+        server.answering.set()
         await runner.cleanup()

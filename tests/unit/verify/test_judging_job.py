@@ -131,14 +131,16 @@ async def test_logs_that_may_not_be_read_are_an_error() -> None:
     assert caught.group_contains(Forbidden)
 
 
-async def test_reading_can_be_cancelled() -> None:
-    async with job_server() as server:
+async def test_reading_can_be_cancelled_while_a_log_is_on_its_way() -> None:
+    async with job_server() as server, asyncio.timeout(30):
         server.add("nccl-0", {"test": stamped(GOOD)})
+        server.answering.clear()
         async with asyncio.TaskGroup() as group:
             task = group.create_task(logs_of(server))
-            await asyncio.sleep(0)
+            await server.reading.wait()
             task.cancel()
         assert task.cancelled()
+        server.answering.set()
         assert (await logs_of(server)).pods == ("nccl-0",)
 
 
