@@ -22,6 +22,7 @@ demo: $(STAMP) ## Form a ComputeDomain on a simulated cluster, break it, heal it
 seeds: $(STAMP) ## The demo with the two manifests of the seed page in ../shared
 	@$(BIN)/python -m tools.seeds ../shared/seeds/004_cd68419bcf51650b.txt build/seeds
 	@$(BIN)/interlace demo --manifests build/seeds $(ARGS)
+	@$(BIN)/python -m tools.seeds --tables ../shared/seeds/000_2354c559a4c6ee4d.txt tests/data/seeds
 
 programs: $(STAMP) ## Build the real control plane for tests, once (7 minutes on 2 cores)
 	@$(BIN)/python -m testbed get > /dev/null
@@ -43,6 +44,7 @@ check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/python -m tools.modules --check
 	@$(BIN)/python -m tools.cli_reference --check
 	@$(BIN)/python -m tools.families_reference --check
+	@$(BIN)/python -m tools.examples --check
 	@$(BIN)/python -m tools.check_docs
 	@$(BIN)/python -m tools.check_lock
 
