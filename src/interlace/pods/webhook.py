@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -135,11 +135,12 @@ async def serve(
 
 
 class Server:
-    """AdmissionReviews over HTTP."""
+    """AdmissionReviews over HTTP; ``deadline`` seconds for one decision."""
 
-    def __init__(self, decisions: dict[str, Decide], *, metrics: Metrics) -> None:
+    def __init__(self, decisions: Mapping[str, Decide], *, metrics: Metrics, deadline: float = DEADLINE) -> None:
         self._decisions = decisions
         self._metrics = metrics
+        self._deadline = deadline
 
     def app(self) -> web.Application:
         """For aiohttp."""
@@ -156,7 +157,7 @@ class Server:
         began, worked = time.perf_counter(), time.thread_time()
         try:
             asked = decode(body)
-            async with asyncio.timeout(DEADLINE):
+            async with asyncio.timeout(self._deadline):
                 verdict = await decide(asked)
             answer = encode(asked.uid, verdict)
         except ReviewError as error:
