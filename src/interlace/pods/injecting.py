@@ -115,9 +115,12 @@ class Injecting:
         recognised = recognise(Draft(pod), named=named, claims=claims)
         if recognised.family is None:
             return None, recognised.why
+        family = recognised.family
+        chosen = self._settings.software.get(family.id)
         done = inject(
             pod,
-            family=recognised.family,
+            family=family,
+            software=family.software(chosen) if chosen else None,
             profile=self._settings.profile,
             version=self._version,
             networks=self._settings.networks,

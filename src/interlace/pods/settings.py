@@ -12,6 +12,7 @@ import msgspec
 
 from interlace.api.webhook import PORT, SERVICE
 from interlace.fabric.devices import AllowList, DevicesError, allow
+from interlace.fabric.family import find
 from interlace.fabric.version import GkeVersion, Minor, VersionError, gke_version
 from interlace.pods.certificates import GRACE, LIFE
 from interlace.pods.guard import MODES, Mode
@@ -36,6 +37,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a Network in the family's data to its name in this cluster."""
     profile: str = "default"
     """NCCL environment profile."""
+    software: dict[str, str] = {}
+    """Id of a family to that of the software tuple for its Pods; else the family's choice for the version."""
     version: GkeVersion | Minor | None = None
     """GKE version of the cluster; None: the API server is asked."""
     names: tuple[str, ...] = ()
@@ -66,6 +69,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
         add("device-guard", "DEVICE_GUARD", "enforce", f"one of {', '.join(MODES)}")
         add("allow-device", "ALLOW_DEVICES", "", "device paths beside the usual ones, with commas; * is a number")
         add("network-map", "NETWORK_MAP", "", "default name=name in this cluster, with commas: vpc1=rail1,vpc2=rail2")
+        add("tuple", "SOFTWARE_TUPLES", "", "software tuple of a family, with commas: a3-mega=tcpxo-1.0.15")
         add("profile", "NCCL_PROFILE", "default", "NCCL environment profile")
         add("cluster-version", "CLUSTER_VERSION", "", "GKE version; the API server is asked where it is not given")
         add("certificate-names", "CERTIFICATE_NAMES", "", "names and addresses beside the Service's, with commas")
@@ -90,7 +94,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
                 http_port=http_port,
                 guard=modes[given.device_guard],
                 allowed=allow(_words(given.allow_device)),
-                networks=_pairs(given.network_map),
+                networks=_pairs("--network-map", given.network_map, "vpc1=rail1"),
+                software=_tuples(_pairs("--tuple", given.tuple, "a3-mega=tcpxo-1.0.15")),
                 profile=given.profile,
                 version=gke_version(given.cluster_version) if given.cluster_version else None,
                 names=_words(given.certificate_names),
@@ -107,14 +112,19 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _pairs(flag: str, text: str, example: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in _words(text):
         name, equals, there = word.partition("=")
         if not (name and equals and there) or name in found:
-            raise ValueError(f"--network-map {word!r}: write default=name once for each network, as vpc1=rail1")
+            raise ValueError(f"{flag} {word!r}: write each name once, as {example}")
         found[name] = there
     return found
+
+
+def _tuples(pairs: Mapping[str, str]) -> dict[str, str]:
+    """The same with ids of families, which may be given as machine types. Raises ``FamilyError``."""
+    return {find(name).id: find(name).software(chosen).id for name, chosen in pairs.items()}
 
 
 class _Parser(argparse.ArgumentParser):

@@ -265,12 +265,14 @@ def test_settings_come_from_flags_before_environment() -> None:
     assert (found.guard, found.namespace, found.port) == ("off", "team", 1)
     assert found.networks == {"vpc1": "rail1", "vpc2": "rail2"}
     assert "/dev/a7" in found.allowed
+    assert WebhookSettings.parse(["--tuple=a3-megagpu-8g=tcpxo-1.0.14"], {}).software == {"a3-mega": "tcpxo-1.0.14"}
     assert found.certificate_names[0] == "interlace-webhook.team.svc"
 
 
 @pytest.mark.parametrize(
     "flag",
-    ["--device-guard=maybe", "--allow-device=sda", "--network-map=vpc1", "--network-map=a=b,a=c", "--listen=here",
+    ["--device-guard=maybe", "--allow-device=sda", "--network-map=vpc1", "--network-map=a=b,a=c",
+     "--tuple=a3-mega=new", "--tuple=a3-giga=x", "--listen=here",
      "--cluster-version=new", "--certificate-days=0", "--kube-api-qps=fast", "--unknown"],
 )  # fmt: skip
 def test_bad_settings_end_the_program_with_one_sentence(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
