@@ -1,4 +1,4 @@
-"""Bytes as they come, into whole lines: gzip, line ends of every system, colours, lines without an end.
+"""Bytes as they come, into whole lines: gzip, UTF-16, line ends of every system, colours, lines without an end.
 
 Invariant: memory is bounded by one block and one line of at most ``LONGEST``; damaged data ends a stream early and
 never raises.
@@ -15,22 +15,26 @@ LONGEST = 1 << 20
 _PIECE = 1 << 18
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?)")
 _GZIP = b"\x1f\x8b"
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+_MARK = b"\xef\xbb\xbf"
+_NO_BREAK = b"\xc2\xa0"
 
 
 class Unpacker:
-    """gzip, of one or several members, if the first bytes say so; all else passes as it is."""
+    """gzip, of one or several members, or UTF-16, if the first bytes say so; all else passes as it is."""
 
     def __init__(self) -> None:
         self._head = b""
         self._gzip: zlib._Decompress | None = None
         self._plain = False
+        self._wide = False
         self.damaged = False
         """The compressed data ended early or is broken."""
 
     def feed(self, block: bytes) -> Iterator[bytes]:
         """Unpacked pieces of at most a quarter of a MiB."""
         if self._plain:
-            yield block
+            yield block.replace(b"\0", b"") if self._wide else block
             return
         if self._gzip is None:
             self._head += block
@@ -38,8 +42,8 @@ class Unpacker:
                 return
             block, self._head = self._head, b""
             if not block.startswith(_GZIP):
-                self._plain = True
-                yield block
+                self._plain, self._wide = True, block.startswith(_WIDE)
+                yield block[2:].replace(b"\0", b"") if self._wide else block.removeprefix(_MARK)
                 return
             self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
         yield from self._unpack(block)
@@ -90,7 +94,9 @@ class Lines:
 
 
 def plain(text: bytes) -> bytes:
-    """``text`` without colours, with line feeds as the only line ends."""
+    """``text`` without colours, with line feeds as the only line ends and without blanks that do not break."""
+    if _NO_BREAK in text:
+        text = text.replace(_NO_BREAK, b" ")
     if b"\x1b" in text:
         text = _ANSI.sub(b"", text)
     if b"\r" in text:

@@ -198,3 +198,28 @@ def test_runs_come_out_as_they_end() -> None:
         runs += reader.feed(line.encode())
     assert len(runs) == 1
     assert reader.close() == []
+
+
+def test_other_encodings_and_blanks_of_web_pages_change_nothing() -> None:
+    log = show(ERAS[-1], Sweep(collective="all_reduce"))
+    for data in (log.text.encode("utf-16"), log.text.encode("utf-8-sig"), log.text.replace(" ", "\u00a0").encode()):
+        for size in (len(data), 3):
+            (run,) = read(data[at : at + size] for at in range(0, len(data), size))
+            assert document(run)["rows"] == log.rows
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_pieces_of_a_row_on_lines_of_their_own_are_joined(ends: str) -> None:
+    log = show(ERAS[-1], Sweep(collective="all_reduce"))
+    pieces = [
+        piece for line in log.lines for piece in ([line[:52], line[52:80], line[80:]] if " float" in line else [line])
+    ]
+    (run,) = read_text("".join(f"[1,0]<stdout>:{piece}{ends}" for piece in pieces))
+    assert document(run)["rows"] == log.rows
+
+
+def test_numbers_of_lines_and_labels_of_files_are_passed_over() -> None:
+    log = show(ERAS[-1], Sweep(collective="all_reduce"))
+    for label in ("{0:6d}\t", "{0}:", "I1130 08:46:49.123456       1 run.go:12] ", "nccl-1 nccl-test ", "x.log-"):
+        (run,) = read_text("".join(f"{label.format(i)}{line}\n" for i, line in enumerate(log.lines, 1)))
+        assert document(run)["rows"] == log.rows
