@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -21,7 +22,18 @@ from interlace.kube.errors import Invalid
 from interlace.kube.untyped import untyped
 from interlace.sim.cluster import NAMESPACE, Cluster
 from tests.cluster.conftest import run
-from tests.cluster.workloads import WITHIN, container, deployment, domain, events, nodes_ready, pod_spec, pods
+from tests.cluster.workloads import (
+    WITHIN,
+    condition,
+    container,
+    deployment,
+    domain,
+    events,
+    nodes_ready,
+    offers,
+    pod_spec,
+    pods,
+)
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -33,13 +45,31 @@ async def cluster(server: str) -> AsyncIterator[Cluster]:
         yield running
 
 
-async def _form(cluster: Cluster, name: str, *, namespace: str, replicas: int, isolation: str = "Channel") -> list[Pod]:
-    await cluster.apply(domain(name, namespace=namespace, isolation=isolation))
-    await cluster.apply(deployment(name, namespace=namespace, replicas=replicas, template=f"{name}-channel", gpus=1))
+def _pinned(manifest: dict[str, Any], node: str) -> dict[str, Any]:
+    """The same Deployment on one node alone."""
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    return manifest
+
+
+async def _form(
+    cluster: Cluster,
+    name: str,
+    *,
+    namespace: str,
+    replicas: int = 1,
+    node: str = "",
+    isolation: str = "Channel",
+    of: str = "",
+) -> list[Pod]:
+    """A Deployment of ready Pods, with a domain of the same name unless they are ``of`` another."""
+    if not of:
+        await cluster.apply(domain(name, namespace=namespace, isolation=isolation))
+    job = deployment(name, namespace=namespace, replicas=replicas, template=f"{of or name}-channel", gpus=1)
+    await cluster.apply(_pinned(job, node) if node else job)
 
     def missing() -> str:
         found = pods(cluster, name, namespace=namespace)
-        ready = nodes_ready(cluster, name, namespace=namespace)
+        ready = nodes_ready(cluster, of or name, namespace=namespace)
         whole = len(found) == replicas and all(pod.ready and pod.spec.node_name in ready for pod in found)
         return "" if whole else f"{[(pod.spec.node_name, pod.ready) for pod in found]}, nodes {ready}"
 
@@ -69,9 +99,10 @@ def _claims(cluster: Cluster, name: str, *, namespace: str) -> dict[str, Resourc
 async def test_two_domains_on_one_node_have_a_channel_each_and_one_ends_without_the_other(
     cluster: Cluster, namespace: str
 ) -> None:
-    first = await _form(cluster, "left", namespace=namespace, replicas=2)
-    second = await _form(cluster, "right", namespace=namespace, replicas=2)
-    assert {pod.spec.node_name for pod in first} == {*cluster.gpu_nodes}
+    near, far = cluster.gpu_nodes
+    first = await _form(cluster, "left", namespace=namespace, node=near)
+    first += await _form(cluster, "left-too", namespace=namespace, node=far, of="left")
+    second = await _form(cluster, "right", namespace=namespace, node=near)
     (left,) = {_channel(cluster, pod) for pod in first}
     (right,) = {_channel(cluster, pod) for pod in second}
     assert (left, right) == ("/dev/nvidia-caps-imex-channels/channel1", "/dev/nvidia-caps-imex-channels/channel2")
@@ -80,10 +111,16 @@ async def test_two_domains_on_one_node_have_a_channel_each_and_one_ends_without_
     assert sorted(row.node_name for row in shared.daemons) == cluster.gpu_nodes
     assert [(entry.name, entry.channel) for entry in shared.channels] == [("left", 1), ("right", 2)]
 
+    def connected() -> bool:
+        found = condition(cluster, "right", "PeersConnected", namespace=namespace)
+        return found is not None and found.status == "True"
+
+    await cluster.signal.until("connected peers", connected, within=WITHIN)
     states, claims = cluster.domains.get("right", namespace), _claims(cluster, "right", namespace=namespace)
     records = {pod.metadata.uid: container(cluster, pod) for pod in second}
     await cluster.client.delete(ComputeDomain, "left", namespace=namespace)
-    await cluster.apply(deployment("left", namespace=namespace, replicas=0, template="left-channel"))
+    for name in ("left", "left-too"):
+        await cluster.apply(deployment(name, namespace=namespace, replicas=0, template="left-channel"))
 
     async def alone() -> bool:
         (found,) = await _maps(cluster)
@@ -91,9 +128,9 @@ async def test_two_domains_on_one_node_have_a_channel_each_and_one_ends_without_
 
     await eventually(alone, within=WITHIN, every=0.1, what="a map of the other domain alone")
     # the end of the last Unprepare of the other domain is seen by all agents
-    third = await _form(cluster, "third", namespace=namespace, replicas=1)
+    third = await _form(cluster, "third", namespace=namespace, node=near)
     assert _channel(cluster, third[0]) == "/dev/nvidia-caps-imex-channels/channel3"
-    assert {pod.metadata.uid: container(cluster, pod) for pod in pods(cluster, "right", namespace=namespace)} == records
+    assert {pod.metadata.uid: container(cluster, pod) for pod in second} == records
     assert cluster.domains.get("right", namespace) == states
     assert _claims(cluster, "right", namespace=namespace) == claims
     for pod in second:
@@ -102,7 +139,7 @@ async def test_two_domains_on_one_node_have_a_channel_each_and_one_ends_without_
 
 
 async def test_a_node_of_one_kind_is_never_given_to_the_other(cluster: Cluster, namespace: str) -> None:
-    (alone,) = await _form(cluster, "alone", namespace=namespace, replicas=1, isolation="Domain")
+    (alone,) = await _form(cluster, "alone", namespace=namespace, isolation="Domain")
     among = await _form(cluster, "among", namespace=namespace, replicas=3)
     assert alone.spec.node_name not in {pod.spec.node_name for pod in among}
     assert _channel(cluster, alone) == "/dev/nvidia-caps-imex-channels/channel0"
@@ -147,15 +184,43 @@ async def test_all_channels_are_refused_by_the_server_and_by_prepare(cluster: Cl
     assert "use Single" in message
 
 
+async def test_an_agent_that_restarts_goes_on_offering_what_it_offered(cluster: Cluster, namespace: str) -> None:
+    near, far = cluster.gpu_nodes
+    await _form(cluster, "steady-far", namespace=namespace, node=far, isolation="Domain")
+    await _form(cluster, "steady", namespace=namespace, replicas=3, node=near, of="steady-far")
+    made = await cluster.client.get(ComputeDomain, "steady-far", namespace=namespace)
+    opened = dict.fromkeys(cluster.gpu_nodes, (made.metadata.uid, 8))
+    await cluster.signal.until(
+        "opened nodes", lambda: offers(cluster) == opened, within=WITHIN, instead=lambda: str(offers(cluster))
+    )
+    versions = {slice_.metadata.name: slice_.metadata.resource_version for slice_ in cluster.slices.items()}
+    agents = {pod.metadata.uid: pod for pod in cluster.our_pods("agent")}
+    for uid, pod in agents.items():
+        cluster.fleet.nodes[pod.spec.node_name].workers[uid].kill("agent")
+    await cluster.signal.until(
+        "agents that are not Ready", lambda: not any(pod.ready for pod in cluster.our_pods("agent")), within=WITHIN
+    )
+    await cluster.until_installed()
+    assert {slice_.metadata.name: slice_.metadata.resource_version for slice_ in cluster.slices.items()} == versions
+    for name in ("steady", "steady-far"):
+        await cluster.apply(deployment(name, namespace=namespace, replicas=0, template="steady-far-channel"))
+    free = dict.fromkeys(cluster.gpu_nodes, ("", 1))
+    await cluster.signal.until(
+        "free nodes", lambda: offers(cluster) == free, within=WITHIN, instead=lambda: str(offers(cluster))
+    )
+
+
 async def test_a_pod_that_meets_another_domain_is_evicted_and_runs_when_there_is_room(
     cluster: Cluster, namespace: str
 ) -> None:
-    owner = await _form(cluster, "owner", namespace=namespace, replicas=4, isolation="Domain")
-    assert {pod.spec.node_name for pod in owner} == {*cluster.gpu_nodes}
+    node, far = cluster.gpu_nodes
+    owner = await _form(cluster, "owner", namespace=namespace, node=far, isolation="Domain")
+    await _form(cluster, "owner-too", namespace=namespace, replicas=2, node=node, of="owner")
     await cluster.apply(domain("guest", namespace=namespace))
     made = await cluster.client.get(ComputeDomain, "guest", namespace=namespace)
     await cluster.apply(_loose_template("loose", namespace=namespace, uid=made.metadata.uid))
-    await cluster.apply(deployment("guest", namespace=namespace, replicas=1, template="loose", gpus=0))
+    guest = deployment("guest", namespace=namespace, replicas=1, template="loose", gpus=0)
+    await cluster.apply(_pinned(guest, node))
     seen: set[str] = set()
 
     def again() -> bool:
@@ -174,7 +239,7 @@ async def test_a_pod_that_meets_another_domain_is_evicted_and_runs_when_there_is
     assert {pod.metadata.uid for pod in pods(cluster, "owner", namespace=namespace)} == {
         pod.metadata.uid for pod in owner
     }
-    await cluster.apply(deployment("owner", namespace=namespace, replicas=0, template="owner-channel"))
+    await cluster.apply(deployment("owner-too", namespace=namespace, replicas=0, template="owner-channel"))
     await cluster.signal.until(
         "a Ready pod of the guest",
         lambda: any(pod.ready for pod in pods(cluster, "guest", namespace=namespace)),

@@ -12,7 +12,7 @@ import pytest_asyncio
 from interlace.sim.audit import OURS, count, total
 from interlace.sim.cluster import NAMESPACE, Cluster
 from tests.cluster.conftest import run
-from tests.cluster.workloads import WITHIN, container, deployment, domain, nodes_ready, pods
+from tests.cluster.workloads import WITHIN, container, deployment, domain, nodes_ready, offers, pods
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,17 +23,6 @@ TRAYS = 18
 async def cluster(server: str) -> AsyncIterator[Cluster]:
     async with run(server, nodes=TRAYS) as running:
         yield running
-
-
-def _offers(cluster: Cluster) -> dict[str, tuple[str, int]]:
-    """Node to whom its devices name and how many they are."""
-    return {
-        slice_.spec.node_name or "": (
-            slice_.spec.devices[0].attributes["domain"].string or "",
-            len(slice_.spec.devices),
-        )
-        for slice_ in cluster.slices.items()
-    }
 
 
 def _slice_writes(cluster: Cluster, *, since: float) -> int:
@@ -55,7 +44,7 @@ async def test_one_pod_a_node_writes_no_slice(cluster: Cluster, namespace: str) 
     await cluster.signal.until("18 Ready pods on 18 nodes", ready, within=WITHIN)
     assert sorted(pod.spec.node_name for pod in pods(cluster, "wide", namespace=namespace)) == cluster.gpu_nodes
     assert _slice_writes(cluster, since=since) == 0
-    assert {*_offers(cluster).values()} == {("", 1)}
+    assert {*offers(cluster).values()} == {("", 1)}
 
 
 async def test_two_workers_are_spread_over_two_nodes_while_nodes_are_free(cluster: Cluster, namespace: str) -> None:
@@ -67,7 +56,7 @@ async def test_two_workers_are_spread_over_two_nodes_while_nodes_are_free(cluste
 
     await cluster.signal.until("2 Ready pods", ready, within=WITHIN)
     assert len({pod.spec.node_name for pod in pods(cluster, "pair", namespace=namespace)}) == 2
-    assert {*_offers(cluster).values()} == {("", 1)}
+    assert {*offers(cluster).values()} == {("", 1)}
 
 
 async def test_two_pods_a_node_need_few_requests_and_one_slice_write_a_node(cluster: Cluster, namespace: str) -> None:
@@ -82,9 +71,7 @@ async def test_two_pods_a_node_need_few_requests_and_one_slice_write_a_node(clus
     def instead() -> str:
         found = pods(cluster, "dense", namespace=namespace)
         placed = sum(bool(pod.spec.node_name) for pod in found)
-        return (
-            f"{sum(pod.ready for pod in found)} Ready of {placed} placed, offers {Counter(_offers(cluster).values())}"
-        )
+        return f"{sum(pod.ready for pod in found)} Ready of {placed} placed, offers {Counter(offers(cluster).values())}"
 
     await cluster.signal.until("36 Ready pods on 18 nodes", ready, within=2 * WITHIN, instead=instead)
     await cluster.signal.until(
@@ -101,7 +88,7 @@ async def test_two_pods_a_node_need_few_requests_and_one_slice_write_a_node(clus
     print(f"\n36 pods on 18 nodes: {requests} requests, last prepared after {took:.2f} s")  # noqa: T201
     assert {container(cluster, pod).devices for pod in found} == {("/dev/nvidia-caps-imex-channels/channel0",)}
     assert sorted(cluster.gpu_nodes * 2) == sorted(pod.spec.node_name for pod in found)
-    assert set(_offers(cluster).values()) == {(_uid(cluster, "dense", namespace=namespace), 8)}
+    assert set(offers(cluster).values()) == {(_uid(cluster, "dense", namespace=namespace), 8)}
     assert ours["conflict"] == 0
     # on a slow machine each claim says after 5 s why it is not ready, and the domain's status goes on changing
     assert requests <= (110 if took < 5 else 110 + 36 + took)
@@ -110,9 +97,9 @@ async def test_two_pods_a_node_need_few_requests_and_one_slice_write_a_node(clus
     await cluster.apply(deployment("dense", namespace=namespace, replicas=0, template="dense-channel", gpus=2))
     await cluster.signal.until(
         "free nodes",
-        lambda: {*_offers(cluster).values()} == {("", 1)},
+        lambda: {*offers(cluster).values()} == {("", 1)},
         within=WITHIN,
-        instead=lambda: str(_offers(cluster)),
+        instead=lambda: str(offers(cluster)),
     )
     assert _slice_writes(cluster, since=since) == 3 * TRAYS
 

@@ -98,6 +98,17 @@ def container(cluster: Cluster, pod: Pod) -> ContainerRecord:
     return record
 
 
+def offers(cluster: Cluster) -> dict[str, tuple[str, int]]:
+    """Node to whom the devices of its slice name, and how many they are."""
+    return {
+        slice_.spec.node_name or "": (
+            slice_.spec.devices[0].attributes["domain"].string or "",
+            len(slice_.spec.devices),
+        )
+        for slice_ in cluster.slices.items()
+    }
+
+
 async def events(cluster: Cluster, namespace: str, *, about: str) -> list[Event]:
     """Events about the object named ``about``."""
     listing = await cluster.client.list(Event, namespace=namespace, fields=f"involvedObject.name={about}")
