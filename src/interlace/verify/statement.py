@@ -100,7 +100,8 @@ def _evidence(evidence: Evidence) -> str:
         place.append(f"rank {evidence.rank}")
     if evidence.host is not None:
         place.append(f"host {evidence.host}")
-    return f"{evidence.kind}: {evidence.text}" + (f" [{', '.join(place)}]" if place else "")
+    shown = f"{evidence.kind}: {evidence.text}" + (f" [{', '.join(place)}]" if place else "")
+    return "".join(character if character.isprintable() else "?" for character in shown)
 
 
 def _noted(finding: Finding) -> str:

@@ -121,6 +121,13 @@ def test_bad_input_is_refused_in_a_sentence(
     assert told in ended.stderr
 
 
+def test_the_name_of_a_file_cannot_draw_on_the_terminal(tmp_path: Path) -> None:
+    told = run("judge", log(tmp_path, "a\x1b[31m\nb.log", table(HEALTHY)), "--family", "a3-mega")
+    assert told.exit_code == 0
+    assert "\x1b" not in told.stdout
+    assert "a?[31m?b.log" in told.stdout
+
+
 def test_nodes_that_contradict_the_log_are_said(tmp_path: Path) -> None:
     path = log(tmp_path, "run.log", table(HEALTHY))
     told = run("judge", path, "--family", "a3-mega", "--nodes", "4")
