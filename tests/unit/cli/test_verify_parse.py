@@ -6,10 +6,12 @@ import gzip
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from interlace.cli.main import main
+from interlace.cli.verify import verify
 
 LOGS = Path(__file__).parents[2] / "data" / "nccl-logs"
 KEYS = [
@@ -77,3 +79,12 @@ def test_no_file_is_refused() -> None:
 def test_garbage_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(bytes(range(256)) * 1000)
     assert parse(tmp_path / "x", "--format", "json").exit_code == 3
+
+
+def test_help_of_the_group_names_every_verb_and_each_is_there() -> None:
+    told = CliRunner().invoke(main, ["verify", "--help"])
+    names = verify.list_commands(click.Context(verify))
+    assert {"parse", "judge", "compare"} <= set(names)
+    for name in names:
+        assert f"\n  {name} " in told.output
+        assert CliRunner().invoke(main, ["verify", name, "--help"]).output.startswith("Usage: ")

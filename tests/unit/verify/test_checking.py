@@ -84,15 +84,16 @@ def test_any_digit_changed_in_any_row_is_reported_with_the_row_unless_rounding_h
     run = read_one(seed_text(rows, average))
     number = hidden = 0
     for index, row in enumerate(rows):
+        others = [one for one in run.rows if one != run.rows[index]][-2:]  # enough to tell the ranks
         for damaged in changes(row):
             number += 1
             if damaged[4] == "-0":  # no number of C; the reader sees it, as the next test shows
                 continue
             line = "  ".join(damaged).encode()
             parsed = plain_row(line, number=index + 2) or found_row(damaged, line=index + 2)
-            told = contradictions(replace(run, rows=(*run.rows[:index], parsed, *run.rows[index + 1 :])))
+            told = contradictions(replace(run, rows=(others[0], parsed, others[1])))
             told = tuple(text for text in told if not text.startswith(("the rows have a mean", "the footer")))
-            assert all(text.startswith(f"row {index + 1} (size {damaged[0].lstrip('0')}, ") for text in told), damaged
+            assert all(text.startswith(f"row 2 (size {damaged[0].lstrip('0')}, ") for text in told), damaged
             same = damaged[:5] == row[:5] and damaged[8] == damaged[12] == "0"
             if same and fits(damaged[0], *damaged[5:8]) and fits(damaged[0], *damaged[9:12]):
                 hidden += 1
