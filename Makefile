@@ -44,6 +44,7 @@ check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/python -m tools.modules --check
 	@$(BIN)/python -m tools.cli_reference --check
 	@$(BIN)/python -m tools.families_reference --check
+	@$(BIN)/python -m tools.verdicts --check
 	@$(BIN)/python -m tools.examples --check
 	@$(BIN)/python -m tools.check_docs
 	@$(BIN)/python -m tools.check_lock
