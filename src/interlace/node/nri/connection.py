@@ -37,8 +37,10 @@ async def converse(
     server = Server(services, write=_write(writer, PLUGIN))
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_pump(reader, writer, {PLUGIN: server, RUNTIME: client}))
             group.create_task(_register(client, name=name, index=index))
+            # Not a task too: a group whose task fails while it waits for its end keeps the cancellation that it
+            # asked for (Python 3.11), and time limits around it then no longer work.
+            await _pump(reader, writer, {PLUGIN: server, RUNTIME: client})
     except* (NriError, OSError, TimeoutError) as several:
         error = several.exceptions[0]
         if isinstance(error, NriError):
