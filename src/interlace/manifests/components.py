@@ -36,6 +36,10 @@ IMEX_RUN: Final = "/run/interlace/imex"
 """On the host: the socket between agent and imex-host, and the files of ``nvidia-imex``."""
 GPU_NODES: Final = {"nvidia.com/gpu.present": "true"}
 """Labels of nodes with GPUs, as GPU feature discovery sets them."""
+NRI_RUN: Final = "/var/run/nri"
+"""On the host: the folder of containerd's socket for plugins."""
+HOST_DEV: Final = "/host-dev"
+"""In the agent that injects devices: the host's /dev."""
 DRIVER_ROOT: Final = "/driver-root"
 """In containers: where the root of the NVIDIA driver is mounted."""
 
@@ -50,12 +54,14 @@ def manifests(
     driver_root: str = "/",
     max_nodes: int = MAX_NODES,
     gpu_nodes: Mapping[str, str] = GPU_NODES,
+    nri: bool = False,
 ) -> list[_Object]:
     """All objects in the order in which they are applied.
 
     ``replicas`` of the controller; ``driver_root`` is where the NVIDIA driver is on the host
     (``/run/nvidia/driver`` if the GPU Operator installs it); ``max_nodes`` is the most nodes of one
-    domain in one NVLink clique; ``gpu_nodes`` are the labels of nodes with GPUs.
+    domain in one NVLink clique; ``gpu_nodes`` are the labels of nodes with GPUs; with
+    ``nri`` the agents inject the devices that annotations ask for.
     """
     shared = {
         "MAX_NODES_PER_IMEX_DOMAIN": str(max_nodes),
@@ -72,7 +78,7 @@ def manifests(
         *_rights(AGENT, namespace=namespace, cluster=_AGENT_CLUSTER, own=_AGENT_OWN),
         _imex_network_policy(namespace),
         _imex_host(namespace=namespace, image=image, driver_root=driver_root, nodes=gpu_nodes),
-        _agent(namespace=namespace, image=image, driver_root=driver_root, nodes=gpu_nodes, env=shared),
+        _agent(namespace=namespace, image=image, driver_root=driver_root, nodes=gpu_nodes, env=shared, nri=nri),
         _controller(namespace=namespace, image=image, replicas=replicas, env=shared),
     ]
 
@@ -351,10 +357,15 @@ def _on_gpu_nodes(nodes: Mapping[str, str]) -> _Object:
     }
 
 
-def _agent(*, namespace: str, image: str, driver_root: str, nodes: Mapping[str, str], env: dict[str, str]) -> _Object:
-    volumes, mounts = _mounts(
-        {"plugins": PLUGINS, "plugins-registry": REGISTRY, "cdi": CDI, "imex": IMEX_RUN}, driver_root=driver_root
-    )
+def _agent(
+    *, namespace: str, image: str, driver_root: str, nodes: Mapping[str, str], env: dict[str, str], nri: bool
+) -> _Object:
+    paths = {"plugins": PLUGINS, "plugins-registry": REGISTRY, "cdi": CDI, "imex": IMEX_RUN}
+    volumes, mounts = _mounts(paths | {"nri": NRI_RUN} if nri else paths, driver_root=driver_root)
+    if nri:
+        env = {**env, "INTERLACE_NRI": "on", "INTERLACE_HOST_DEV": HOST_DEV}
+        volumes.append({"name": "dev", "hostPath": {"path": "/dev", "type": "Directory"}})
+        mounts.append({"name": "dev", "mountPath": HOST_DEV, "readOnly": True, "mountPropagation": "HostToContainer"})
     container = _container(
         AGENT,
         image=image,

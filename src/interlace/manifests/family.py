@@ -76,6 +76,8 @@ def _components(family: Family, plan: Plan) -> list[_Object]:
         driver_root=plan.driver_root or family.node.driver_root,
         max_nodes=family.node.domain_nodes or 18,
         gpu_nodes=GKE_GPU_NODES if family.node.gke else GPU_NODES,
+        # Their daemon gets its devices by annotation.
+        nri=family.pod.sidecar is not None,
     )
     if not family.node.gke:
         return objects

@@ -112,7 +112,8 @@ async def test_ten_thousand_hostile_inputs_neither_end_nor_grow_it(tmp_path: Pat
         before = 0
         for number in range(INPUTS):
             session.send(hostile(dice))
-            await asyncio.sleep(0)
+            if number % 5 == 4:
+                await asyncio.sleep(0)
             if number % 20 == 19 or session.ended.is_set():
                 session.close()
                 session = await runtime.next(within=WITHIN)
