@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
@@ -12,21 +13,22 @@ import pytest_asyncio
 
 from interlace.api.core import Pod
 from interlace.kube.errors import NotFound
+from interlace.node.offer import SLOTS
 from interlace.sim.cluster import Cluster, NotReachedError
 from tests.cluster.conftest import run
 from tests.cluster.overlaps import Overlaps
-from tests.cluster.workloads import deployment, domain, nodes_ready, pods
+from tests.cluster.workloads import deployment, domain, nodes_ready, offers, pods
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
-CHURN = 20.0
+CHURN = 15.0
 """Seconds."""
 WITHIN = 60.0
 
 
 @pytest_asyncio.fixture(loop_scope="module", params=[36, 20])
 async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
-    async with run("real", nodes=request.param) as running:
+    async with run("real", nodes=request.param, node_grace=30.0) as running:
         yield running
 
 
@@ -38,13 +40,18 @@ async def _start(cluster: Cluster, name: str, *, replicas: int, namespace: str =
 async def _until_whole(cluster: Cluster, wanted: dict[str, int], *, namespace: str = "default") -> None:
     def missing() -> str:
         late = []
+        used = {pod.spec.node_name for name in wanted for pod in pods(cluster, name, namespace=namespace)}
+        free = any(offer == ("", 1) for node, offer in offers(cluster).items() if node not in used)
         for name, count in wanted.items():
             found = pods(cluster, name, namespace=namespace)
-            nodes = {pod.spec.node_name for pod in found}
+            nodes = {pod.spec.node_name for pod in found} - {""}
             ready = sum(pod.ready for pod in found)
-            if (ready, len(found)) != (count, count) or nodes != {*nodes_ready(cluster, name, namespace=namespace)}:
+            full = not free and ready == SLOTS * len(nodes)  # 18 Pods do not fit where the other has 18 of 20 nodes
+            if len(found) != count or not (ready == count or full):
                 late.append(f"{name}: {ready} of {count} pods ready on {len(nodes)} nodes")
-        return "; ".join(late)
+            elif nodes != {*nodes_ready(cluster, name, namespace=namespace)}:
+                late.append(f"{name}: another status than {sorted(nodes)}")
+        return "; ".join(late) and "; ".join([*late, f"offers {Counter(offers(cluster).values())}"])
 
     await cluster.signal.until("all pods Ready", lambda: not missing(), within=WITHIN, instead=missing)
 
