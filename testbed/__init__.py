@@ -1,4 +1,4 @@
-"""Real etcd, kube-apiserver, kube-scheduler and kube-controller-manager for tests, demo and benchmarks.
+"""Real control planes, and real nodes with kubelet and containerd, for tests, demo and benchmarks.
 
 The programs are built once from Go modules pinned in ``mods/`` and kept in a cache outside the
 checkout. ``python -m testbed`` builds them and keeps named clusters; ``testbed.plane.ControlPlane`` is

@@ -88,6 +88,12 @@ def _files(node: Node, folder: str) -> Iterator[str]:
                 yield f"{kind} /{path.relative_to(root)}"
 
 
+def memory(pid: int) -> float:
+    """Resident memory of a process in MB."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
 def find_process(node: Node, part: str) -> int:
     """The process of the node with ``part`` in its command line, as the machine counts."""
     for pid in _processes(node):

@@ -8,17 +8,13 @@
 //	mknod PATH MAJOR MINOR          make a character device
 //	exit CODE
 //	forward NETNS LISTEN TARGET     TCP from LISTEN inside the namespace to TARGET outside
-//	proxy NETNS SOCKET              HTTP CONNECT on the unix socket outside, to addresses inside the namespace
 package main
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -51,7 +47,6 @@ func main() {
 		"mknod":          {3, mknod},
 		"exit":           {1, exit},
 		"forward":        {3, forward},
-		"proxy":          {2, proxy},
 	}
 	verb, known := verbs[words[0]]
 	if !known || len(words)-1 != verb.arguments {
@@ -194,43 +189,6 @@ func forward(words []string) error {
 			join(near, far)
 		}()
 	}
-}
-
-func proxy(words []string) error {
-	listener, err := net.Listen("unix", words[1])
-	if err != nil {
-		return err
-	}
-	for {
-		near, err := listener.Accept()
-		if err != nil {
-			return err
-		}
-		go tunnel(words[0], near)
-	}
-}
-
-func tunnel(namespace string, near net.Conn) {
-	reader := bufio.NewReader(near)
-	request, err := http.ReadRequest(reader)
-	if err != nil || request.Method != http.MethodConnect {
-		near.Close()
-		return
-	}
-	var far net.Conn
-	err = inside(namespace, func() (err error) {
-		limit, cancel := context.WithTimeout(context.Background(), dialLimit)
-		defer cancel()
-		far, err = new(net.Dialer).DialContext(limit, "tcp", request.Host)
-		return err
-	})
-	if err != nil {
-		fmt.Fprintf(near, "HTTP/1.1 503 Service Unavailable\r\n\r\n%v\n", err)
-		near.Close()
-		return
-	}
-	fmt.Fprint(near, "HTTP/1.1 200 OK\r\n\r\n")
-	join(near, far)
 }
 
 // join copies both ways until both ends have said all.
