@@ -18,6 +18,7 @@ from interlace.pods.capabilities import grant, privilege
 from interlace.pods.draft import Container, Draft, Json, words
 from interlace.pods.environment import merge
 from interlace.pods.errors import InjectError
+from interlace.pods.starting import startup_probe
 from interlace.pods.volumes import mount
 
 _RETIRED: Final = ("--num_nics", "--uid", "--alsologtostderr")
@@ -41,7 +42,7 @@ def install(
         reason = "the daemon that is there lacks it"
         _judge(draft, daemon, software=software)
     if daemon.init:
-        _stay(draft, contract, daemon)
+        _stay(draft, contract, daemon, devices=() if host_network else contract.devices)
     merge(draft, daemon, contract.env, interfaces=Interfaces(), lib=family.pod.lib)
     mount(draft, daemon, contract.mounts, contract=family.pod, reason=reason)
     if host_network:
@@ -130,20 +131,19 @@ def _judge(draft: Draft, daemon: Container, *, software: SoftwareTuple) -> None:
         )
 
 
-def _stay(draft: Draft, contract: Sidecar, daemon: Container) -> None:
+def _stay(draft: Draft, contract: Sidecar, daemon: Container, *, devices: tuple[str, ...]) -> None:
     """Make an init container one that stays, and that the others wait for until it is ready."""
     if not daemon.native_sidecar:
         draft.completed(f"{daemon.path}.restartPolicy", "Always", "without it the Pod waits for the daemon's end")
         daemon.fields["restartPolicy"] = "Always"
-    probe = contract.probe
+    probe = startup_probe(contract.probe, devices=devices)
     if probe is not None and daemon.fields.get("startupProbe") is None:
-        draft.added(f"{daemon.path}.startupProbe", " ".join(probe.command), "the work starts when the daemon is ready")
-        daemon.fields["startupProbe"] = {
-            "exec": {"command": list(probe.command)},
-            "initialDelaySeconds": probe.delay,
-            "periodSeconds": probe.period,
-            "failureThreshold": probe.failures,
-        }
+        what = [
+            *(["all devices are there"] if devices else []),
+            *([" ".join(contract.probe.command)] if contract.probe else []),
+        ]
+        draft.added(f"{daemon.path}.startupProbe", ", ".join(what), "the work starts when the daemon is ready")
+        daemon.fields["startupProbe"] = probe
 
 
 def _devices(draft: Draft, contract: Sidecar, daemon: Container) -> None:

@@ -1,0 +1,43 @@
+"""When a daemon counts as started: its devices are there, and it says that it is ready.
+
+A container runtime starts a container without its devices when the plugin that injects them is away, and says
+nothing. Invariant: whoever waits for the daemon does not run before the daemon has all its devices; the probe's
+output, which kubelet puts into an event of the Pod, says which one is missing and why. A daemon that fails the probe
+is started again, and is then asked about anew.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, Final
+
+from interlace.fabric.family import Probe
+
+DELAY: Final = 1
+PERIOD: Final = 5
+FAILURES: Final = 3
+"""For a daemon that says nothing itself: its devices are there from its first moment, or never."""
+
+
+def startup_probe(probe: Probe | None, *, devices: tuple[str, ...]) -> dict[str, Any] | None:
+    """The startupProbe of a daemon with this one of its own; None if there is nothing to look at."""
+    if not devices and probe is None:
+        return None
+    command = list(probe.command) if probe is not None else []
+    return {
+        "exec": {"command": ["/bin/sh", "-c", _script(devices, command)] if devices else command},
+        "initialDelaySeconds": probe.delay if probe is not None else DELAY,
+        "periodSeconds": probe.period if probe is not None else PERIOD,
+        "failureThreshold": probe.failures if probe is not None else FAILURES,
+    }
+
+
+def _script(devices: tuple[str, ...], command: list[str]) -> str:
+    said = (
+        "$d is missing: no device injector was registered at the container runtime of this node when the container "
+        "was made; see whether the agent of the node is ready"
+    )
+    lines = [f'for d in {shlex.join(devices)}; do [ -c "$d" ] || {{ echo "{said}"; exit 1; }}; done']
+    if command:
+        lines.append(f"exec {shlex.join(command)}")
+    return "\n".join(lines)
