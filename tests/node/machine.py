@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,17 @@ FOLDERS = (
     "/run/interlace",
 )
 """Where files of ours, or of Pods with our devices, could lie."""
+_IDENTITY = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 
 
 def snapshot(node: Node) -> Counter[str]:
     """Cgroups, mounts, sockets, processes, and files below ``FOLDERS``; how many of each name."""
     return Counter(f"{node.name}: {entry}" for entry in _entries(node))
+
+
+def identities(entries: Iterable[str]) -> set[str]:
+    """Ids of Pods, sandboxes, containers and their networks that the entries of a snapshot name."""
+    return {found for entry in entries for found in _IDENTITY.findall(entry)}
 
 
 def container_pid(pod: dict[str, Any]) -> int:

@@ -11,7 +11,14 @@ import pytest
 from interlace.api.computedomain import ComputeDomain
 from interlace.sim.snapshot import list_objects
 from tests.node import gpus, jobs
-from tests.node.machine import allowed_devices, container_pid, find_process, memory, snapshot
+from tests.node.machine import (
+    allowed_devices,
+    container_pid,
+    find_process,
+    identities,
+    memory,
+    snapshot,
+)
 from tests.node.waves import run_waves
 from tests.node.world import DEPLOYMENT, NODES, POD, WITHIN, World
 from tests.waiting import eventually
@@ -38,17 +45,16 @@ def memory_used(world: World) -> dict[str, float]:
 
 async def plain_devices(world: World, namespace: str) -> set[str]:
     """What a plain container may use; there is one on each node for a moment."""
+    first = identities((await everything(world))[0])
     for node in world.nodes:
         await world.apply(jobs.plain_pod(namespace, node))
     pods = await world.until_ready(namespace, labels="job=plain", count=len(world.nodes))
     allowed = allowed_devices(container_pid(pods[0]))
     for pod in pods:
         await world.client.delete(POD, pod["metadata"]["name"], namespace=namespace)
-    uids = [pod["metadata"]["uid"] for pod in pods]
 
     async def forgotten() -> bool:
-        machines, _ = await everything(world)
-        return not [entry for entry in machines if any(uid in entry for uid in uids)]
+        return identities((await everything(world))[0]) == first
 
     await eventually(forgotten, within=WITHIN, every=0.3, what="the end of plain containers")
     return allowed
