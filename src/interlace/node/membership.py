@@ -103,8 +103,8 @@ def memberships(clique: ComputeDomainClique, *, node: str) -> tuple[Membership, 
 
 def away_from(host: State, membership: Membership) -> list[int]:
     """Indexes of the domain's own nodes without a connection; those of neighbours are no concern of it."""
-    mine = {row.index for row in membership.rows}
-    return [index for index in host.disconnected if index in mine] if host.peers == "Disconnected" else []
+    neighbours = {row.index for row in membership.neighbours}
+    return [index for index in host.disconnected if index not in neighbours] if host.peers == "Disconnected" else []
 
 
 def _own(rows: tuple[Row, ...], node: str) -> Row | None:
