@@ -19,6 +19,7 @@ class Steps(Verbs):
             "Say whether the fabric is as fast as it should be, and why not.",
         ),
         "compare": ("interlace.cli.verify_compare:compare", "Compare two measurements size by size."),
+        "report": ("interlace.cli.verify_report:report", "Write one page about a measurement, or a file for CI."),
     }
 
 

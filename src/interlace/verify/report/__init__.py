@@ -1,0 +1,1 @@
+"""Reports of measurements: one HTML page with its figures, and the forms that other programs read."""
