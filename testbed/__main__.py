@@ -32,7 +32,7 @@ def main() -> None:
 @click.option("--control-plane", is_flag=True, help="Leave out what only real nodes need.")
 @as_json
 def get(*, control_plane: bool, as_json: bool) -> None:
-    """Build all programs into the cache (about 9 minutes on 2 cores the first time, then nothing)."""
+    """Build all programs into the cache (about 7 minutes on 2 cores the first time, then nothing)."""
     started = time.monotonic()
     names = CONTROL_PLANE if control_plane else (*CONTROL_PLANE, *NODE)
     programs = _run(build.get(cache_root(), progress=Progress(), wanted=names))
