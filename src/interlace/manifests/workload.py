@@ -57,7 +57,7 @@ for host in "${{hosts[@]}}"; do
   echo "$host slots={gpus}" >> /tmp/hosts
 done
 
-forward=()
+{rail}forward=()
 for name in $(compgen -e); do
   case "$name" in NCCL_* | CUDA_* | LD_LIBRARY_PATH | PATH) forward+=(-x "$name") ;; esac
 done
@@ -70,10 +70,30 @@ mpirun --allow-run-as-root --mca orte_keep_fqdn_hostnames t --mca btl tcp,self -
 
 
 class TestPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Over how many nodes is measured, and in which namespace."""
+    """What is measured, over how many nodes, and in which namespace."""
 
     nodes: int = 2
     namespace: str = "default"
+    name: str = NAME
+    """Of every object."""
+    hosts: tuple[str, ...] = ()
+    """Host names of the nodes; empty: wherever the scheduler finds room."""
+    collective: str = "all_gather"
+    least: str = "1M"
+    most: str = "8G"
+    """Sizes as nccl-tests takes them."""
+    rail: int | None = None
+    """Index of the one GPU of each node that takes part; None: all."""
+    keep: int | None = None
+    """Seconds after which Kubernetes deletes the ended Job and what belongs to it; None: never."""
+
+    @property
+    def channel(self) -> str:
+        """Name of the ResourceClaimTemplate."""
+        return f"{self.name}-channel"
+
+
+STANDARD: Final = TestPlan()
 
 
 class NoTestError(ValueError):
@@ -82,33 +102,34 @@ class NoTestError(ValueError):
 
 def workload(family: Family, *, software: SoftwareTuple, plan: TestPlan, wire: Wire) -> list[_Object]:
     """The objects of the test, in the order in which they are applied. Raises NoTestError."""
-    run = script(family)
+    run = script(family, plan=plan)
     image = software.test or software.plugin
     meta = {"namespace": plan.namespace, "labels": {"app.kubernetes.io/name": NAME}}
+    kept = {"ttlSecondsAfterFinished": plan.keep} if plan.keep is not None else {}
     template = wire(_template(family, image=image, plan=plan))
     return [
         *([_domain(plan, meta)] if family.node.mnnvl else []),
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": NAME, **meta},
+            "metadata": {"name": plan.name, **meta},
             "data": {"run.sh": run},
         },
         {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": NAME, **meta},
+            "metadata": {"name": plan.name, **meta},
             # Names are needed before the Pods are ready.
             "spec": {
                 "clusterIP": "None",
                 "publishNotReadyAddresses": True,
-                "selector": {"batch.kubernetes.io/job-name": NAME},
+                "selector": {"batch.kubernetes.io/job-name": plan.name},
             },
         },
         {
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": {"name": NAME, **meta},
+            "metadata": {"name": plan.name, **meta},
             "spec": {
                 "suspend": True,
                 "completionMode": "Indexed",
@@ -116,23 +137,25 @@ def workload(family: Family, *, software: SoftwareTuple, plan: TestPlan, wire: W
                 "parallelism": plan.nodes,
                 "backoffLimit": 0,
                 "activeDeadlineSeconds": 2 * _DEADLINE,
+                **kept,
                 "template": template,
             },
         },
     ]
 
 
-def script(family: Family) -> str:
+def script(family: Family, *, plan: TestPlan = STANDARD) -> str:
     """``run.sh``. Raises NoTestError."""
     test = family.test
     if test is None:
         raise NoTestError(f"no public image with nccl-tests is known for {family.id}")
     return _RUN.format(
-        name=NAME,
+        name=plan.name,
         deadline=_DEADLINE,
         port=test.port,
         start=" ".join(test.start),
-        gpus=family.node.gpus,
+        gpus=family.node.gpus if plan.rail is None else 1,
+        rail="" if plan.rail is None else f"export CUDA_VISIBLE_DEVICES={plan.rail}\n",
         bind=f"taskset -c {test.cpus} " if test.cpus else "",
         binaries=test.binaries,
     )
@@ -146,15 +169,19 @@ def _template(family: Family, *, image: str, plan: TestPlan) -> _Object:
     values = {
         "NODES": str(plan.nodes),
         # Whoever wants another measurement changes these in the Job.
-        "COLLECTIVE": "all_gather",
-        "DATA_MIN": "1M",
-        "DATA_MAX": "8G",
+        "COLLECTIVE": plan.collective,
+        "DATA_MIN": plan.least,
+        "DATA_MAX": plan.most,
     }
+    named = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(plan.hosts)}
+    chosen = {"nodeSelectorTerms": [{"matchExpressions": [named]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": chosen}
     return {
         "metadata": {"labels": {"app.kubernetes.io/name": NAME}},
         "spec": {
             "restartPolicy": "Never",
-            "subdomain": NAME,
+            "subdomain": plan.name,
+            **({"affinity": {"nodeAffinity": required}} if plan.hosts else {}),
             "nodeSelector": {"node.kubernetes.io/instance-type": family.machines[0]} if family.node.gke else {},
             "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
             "containers": [
@@ -167,7 +194,7 @@ def _template(family: Family, *, image: str, plan: TestPlan) -> _Object:
                     "volumeMounts": [{"name": "scripts", "mountPath": SCRIPTS}],
                 }
             ],
-            "volumes": [{"name": "scripts", "configMap": {"name": NAME, "defaultMode": 0o555}}],
+            "volumes": [{"name": "scripts", "configMap": {"name": plan.name, "defaultMode": 0o555}}],
         },
     }
 
@@ -176,6 +203,6 @@ def _domain(plan: TestPlan, meta: _Object) -> _Object:
     return {
         "apiVersion": DOMAIN_API,
         "kind": "ComputeDomain",
-        "metadata": {"name": NAME, **meta},
-        "spec": {"numNodes": plan.nodes, "channel": {"resourceClaimTemplate": {"name": CHANNEL}}},
+        "metadata": {"name": plan.name, **meta},
+        "spec": {"numNodes": plan.nodes, "channel": {"resourceClaimTemplate": {"name": plan.channel}}},
     }
