@@ -77,6 +77,7 @@ class Programs:
         separate: frozenset[str] = frozenset(),
         launch: Callable[[ContainerRecord, HollowNode], Command] | None = None,
         foreign: Foreign | None = None,
+        on_boot: Callable[[HollowNode], None] = lambda _node: None,
     ) -> None:
         self.imex_start = imex_start
         """Seconds that the simulated ``nvidia-imex`` takes to be READY."""
@@ -84,6 +85,8 @@ class Programs:
         self.launch = launch or _launch_child
         """Makes the command of a component that runs separately; by default with simulated NVML."""
         self.foreign = foreign
+        self.on_boot = on_boot
+        """Called with each node that boots, before it does anything."""
         self.processes: dict[str, int] = {}
         """Pod name to process id, for components that run separately."""
 
@@ -91,6 +94,7 @@ class Programs:
         """Lay out the machine's files."""
         from interlace.sim.imex import install  # noqa: PLC0415  only machines with GPUs need it
 
+        self.on_boot(node)
         root = node.tray.root
         (root / "proc/sys/kernel/random").mkdir(parents=True, exist_ok=True)
         (root / "proc/sys/kernel/random/boot_id").write_text(node.boot_id + "\n")

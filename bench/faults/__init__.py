@@ -1,0 +1,1 @@
+"""What fails, and what comes of it: the fault table, measured on real control planes with hollow nodes."""

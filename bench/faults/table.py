@@ -1,0 +1,17 @@
+"""The fault table: all rows, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bench.faults import files, imex, kills, nodes, server
+from bench.faults.row import Row
+
+FAMILIES: Final[tuple[tuple[str, tuple[Row, ...]], ...]] = (
+    ("Processes are killed", kills.ROWS),
+    ("The control plane is away", server.ROWS),
+    ("Machines go and come back", nodes.ROWS),
+    ("Files and disks", files.ROWS),
+    ("nvidia-imex and the driver", imex.ROWS),
+)
+ROWS: Final[tuple[Row, ...]] = tuple(row for _, rows in FAMILIES for row in rows)
