@@ -126,7 +126,7 @@ def own_root() -> Iterator[Root]:
     files["bin/sh"] = Path("/bin/sh").resolve()
     with tempfile.TemporaryDirectory() as scratch:
         files |= _package(Path(scratch), f"{library}/site-packages")
-        files |= _shared_libraries([path for path in files.values() if _is_program(path)])
+        files |= shared_libraries([path for path in files.values() if _is_program(path)])
         yield Root(
             files=files,
             links={f"{PREFIX}/bin/python3": version, f"{PREFIX}/bin/python": version},
@@ -252,7 +252,7 @@ def _is_program(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def _shared_libraries(programs: Sequence[Path]) -> dict[str, Path]:
+def shared_libraries(programs: Sequence[Path]) -> dict[str, Path]:
     """What the loader finds for the programs: the loader where they look for it, libraries in its default folder."""
     found: dict[str, Path] = {}
     answer = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout  # noqa: S607
