@@ -41,7 +41,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(server: str) -> AsyncIterator[Cluster]:
-    async with run(server, nodes=2) as running:
+    async with run(server, nodes=2, node_grace=30.0) as running:
         yield running
 
 

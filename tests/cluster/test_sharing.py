@@ -21,7 +21,7 @@ TRAYS = 18
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(server: str) -> AsyncIterator[Cluster]:
-    async with run(server, nodes=TRAYS) as running:
+    async with run(server, nodes=TRAYS, node_grace=30.0) as running:
         yield running
 
 

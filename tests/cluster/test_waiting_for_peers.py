@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(server: str) -> AsyncIterator[Cluster]:
-    async with run(server, nodes=3) as running:
+    async with run(server, nodes=3, node_grace=30.0) as running:
         yield running
 
 
