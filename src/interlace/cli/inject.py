@@ -7,6 +7,7 @@ the first byte is printed.
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,10 +220,13 @@ def _diff(outcomes: tuple[Outcome, ...], text: str, name: str) -> str:
     after = [
         old if outcome.result == "refused" else outcome.text for old, outcome in zip(before, outcomes, strict=True)
     ]
-    lines = difflib.unified_diff(
-        "".join(before).splitlines(keepends=True), "".join(after).splitlines(keepends=True), name, f"{name} (injected)"
-    )
+    lines = difflib.unified_diff(_lines("".join(before)), _lines("".join(after)), name, f"{name} (injected)")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; a line ends at a line feed alone, as in YAML and in what reads diffs."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _document(outcomes: tuple[Outcome, ...], output: str) -> str:

@@ -164,7 +164,7 @@ def _equip(value: dict[str, Any], *, options: Options, found: Surroundings) -> W
         try:
             works.append((at, equip(each, options=options, found=found)))
         except InjectError as error:
-            raise error if error.path.startswith("--") else error.below(at) from None
+            raise error.below(at) from None
     items = list(value["items"])
     places = [index for index, each in enumerate(items) if isinstance(each, dict)]
     for index, (_, work) in zip(places, works, strict=True):

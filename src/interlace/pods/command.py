@@ -7,6 +7,7 @@ of the command can. The shape is fixed, so that it is recognised again: ``SHELL 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +16,8 @@ from interlace.pods.errors import InjectError
 
 _MARK: Final = "interlace"
 _EXEC: Final = 'exec "$@"'
+_SSH_SERVER: Final = re.compile(r"\bsshd\b|\bservice ssh\b|\bsystemctl \w+ ssh\b")
+_HANDED_ON: Final = ("SetEnv", "PermitUserEnvironment", ".ssh/environment", "/etc/environment", "/etc/profile", " -x ")
 
 
 def prepare(draft: Draft, container: Container, *, library_path: Sequence[str], source: str, reason: str) -> bool:
@@ -55,6 +58,13 @@ def does_so_itself(container: Container, what: str) -> bool:
     texts = own + words(container.fields, "args", f"{container.path}.args")
     wanted = what if "=" in what else what.rpartition("/")[2]
     return any(wanted in text.replace('"', "") for text in texts)
+
+
+def hides_environment(container: Container) -> bool:
+    """Whether the container starts an SSH server that keeps its settings from those who log in."""
+    command = words(container.fields, "command", f"{container.path}.command")
+    text = " ".join(command + words(container.fields, "args", f"{container.path}.args"))
+    return _SSH_SERVER.search(text) is not None and not any(way in text for way in _HANDED_ON)
 
 
 def _script(library_path: Sequence[str], source: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ _STOPPED: Final = re.compile(r"^\.\.\.[ \t]*\r?\n?\Z", re.MULTILINE)
 _KIND: Final = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z0-9]+)[\"']?[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]+)")
 _BLANK: Final = re.compile(r"[ \t\r\n\ufeff]*")
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
@@ -175,8 +176,14 @@ def _json(text: str, line: int) -> Any:
             raise DocumentError(f"the key {twice} is there twice in one mapping", "write it once", line)
         return mapping
 
+    def constant(name: str) -> Any:
+        raise DocumentError(f"{name} is no value of JSON", "write a number", line)
+
     try:
-        return json.loads(text.lstrip("\ufeff"), object_pairs_hook=pairs)
+        value = json.loads(text.lstrip("\ufeff"), object_pairs_hook=pairs, parse_constant=constant)
+        if half := _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+            raise DocumentError(f"it has half of a character, {half[0]!r}", "write the whole one", line)
+        return value
     except (ValueError, RecursionError) as error:
         if isinstance(error, DocumentError):
             raise

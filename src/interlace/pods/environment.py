@@ -39,6 +39,11 @@ def settle(
     by_script = bool(sourced) and prepare(
         draft, container, library_path=_library_path(draft, container, contract), source=sourced, reason=_SOURCED
     )
+    if sourced and not by_script:
+        draft.warn(
+            f"{container.path}.command: there is none, so the settings that are known were set; {sourced} on the node "
+            f"may set others that its release enforces: give {container.path} a command, and it is sourced"
+        )
     variables = [*contract.env, *(profile.variables if profile else ())]
     if not interfaces.control:  # a host's own interfaces have any name
         variables = [each for each in variables if "{" not in each.value.replace("{lib}", "")]

@@ -6,9 +6,12 @@ what to write instead; so a person who sees nothing but the sentence can act.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 _SHOWN: Final = 80
+_ELSEWHERE: Final = ("--", "kind: ", "the ")
+"""How a path begins that is none inside the object."""
 
 
 class InjectError(ValueError):
@@ -27,13 +30,15 @@ class InjectError(ValueError):
         return shown(self.value)
 
     def below(self, prefix: str) -> InjectError:
-        """The same error, its path counted from further up."""
+        """The same error, its path counted from further up; that of an option or of another object stays."""
+        if self.path.startswith(_ELSEWHERE):
+            return self
         return InjectError(join(prefix, self.path), self.value, self.cause, self.remedy)
 
 
 def shown(value: Any) -> str:
     """A value as a sentence can hold it: on one line, and not long."""
-    text = value if isinstance(value, str) else "nothing" if value is None else repr(value)
+    text = value if isinstance(value, str) else "nothing" if value is None else json.dumps(value, ensure_ascii=False)
     text = " ".join(text.split()) or "empty"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 

@@ -148,4 +148,4 @@ def _number(value: Any, path: str) -> int:
         return value
     if isinstance(value, str) and _COUNT.match(value):
         return int(value)
-    raise InjectError(path, value, "the number of GPUs is a whole number", "write it as a number")
+    raise InjectError(path, value, "the number of GPUs is a whole number", "write its digits alone, as 8")

@@ -18,6 +18,7 @@ from interlace.fabric.minimum import judge
 from interlace.fabric.version import GkeVersion, Minor
 from interlace.pods import interfaces as networking
 from interlace.pods.capabilities import grant, privilege
+from interlace.pods.command import hides_environment
 from interlace.pods.daemon import find_daemon, tuple_of
 from interlace.pods.draft import Change, Container, Draft
 from interlace.pods.environment import settle
@@ -31,6 +32,12 @@ from interlace.pods.volumes import mount
 
 TUPLE: Final = "interlace.dev/tuple"
 """Annotation: the software tuple that a Pod was set up for."""
+
+
+LOST_OVER_SSH: Final = (
+    "its SSH server keeps the NCCL settings of the container from ranks that mpirun starts over it; start it with "
+    "sshd -o SetEnv=…, or name the settings to mpirun with -x"
+)
 
 
 class Injection(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +84,11 @@ def inject(
     recognise(draft, named=family.id, claims=known, also=gpu_containers)
     daemon = find_daemon(draft, family=family)
     check(found, family=family)
+    if family.pod.one_per_node and found.by_claim:
+        draft.warn(
+            f"spec.resourceClaims: GPUs that come by a claim are not counted here; claim all {family.node.gpus} of a "
+            f"node, since its NICs serve one Pod of family {family.id}"
+        )
     _support(draft, family, version)
     tuple_ = _software(draft, daemon, family=family, software=software, version=version)
     _host_network(draft, found, family=family, wanted=host_network)
@@ -124,6 +136,8 @@ def _equip(
     except FamilyError as error:
         raise InjectError("--profile", profile, str(error), "name one of these") from None
     settle(draft, container, family=family, software=software, profile=chosen, interfaces=interfaces)
+    if hides_environment(container):
+        draft.warn(f"{container.path}: {LOST_OVER_SSH}")
 
 
 def _software(

@@ -52,10 +52,11 @@ def recognise(
     draft: Draft,
     *,
     named: str | None = None,
+    by: str = "--family",
     claims: Mapping[str, tuple[str, ...]] | None = None,
     also: Collection[str] = (),
 ) -> Recognition:
-    """The family of a Pod. ``named``: a family that the user gave (``auto`` and None: look).
+    """The family of a Pod. ``named``: a family that the user gave (``auto`` and None: look), ``by``: where.
 
     Raises InjectError when it cannot be told, when two statements differ, and for nodes that GPUDirect excludes.
     """
@@ -66,7 +67,7 @@ def recognise(
         return Recognition(family=None, why="no container asks for GPUs")
     wanted = wishes(draft)
     given = named if named not in (None, "auto") else label if label != "auto" else None
-    path = f"metadata.labels[{FABRIC_LABEL}]" if named in (None, "auto") else "--family"
+    path = f"metadata.labels[{FABRIC_LABEL}]" if named in (None, "auto") else by
     if OFF in (label, given):
         return Recognition(family=None, why=f"the label {FABRIC_LABEL} says {OFF}")
     told = _given(given, path) if given else None

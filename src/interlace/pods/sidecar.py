@@ -14,7 +14,7 @@ from interlace.fabric.environment import Interfaces
 from interlace.fabric.family import Family, Sidecar, SoftwareTuple
 from interlace.fabric.version import GkeVersion, Minor, minor_version
 from interlace.pods import ending
-from interlace.pods.capabilities import grant, privilege
+from interlace.pods.capabilities import as_root, grant, privilege
 from interlace.pods.draft import Container, Draft, Json, words
 from interlace.pods.environment import merge
 from interlace.pods.errors import InjectError
@@ -45,6 +45,7 @@ def install(
         _stay(draft, contract, daemon, devices=() if host_network else contract.devices)
     merge(draft, daemon, contract.env, interfaces=Interfaces(), lib=family.pod.lib)
     mount(draft, daemon, contract.mounts, contract=family.pod, reason=reason)
+    as_root(draft, daemon, reason="the daemon sets up the NICs, whoever the work runs as")
     if host_network:
         privilege(draft, daemon, reason=reason)
         return

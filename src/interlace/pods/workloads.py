@@ -19,7 +19,7 @@ from interlace.pods.daemon import is_daemon
 from interlace.pods.draft import Change, Draft, mapping
 from interlace.pods.errors import InjectError, join
 from interlace.pods.gpus import CHANNEL_CLASS, RESOURCE, claimed
-from interlace.pods.inject import inject
+from interlace.pods.inject import LOST_OVER_SSH, inject
 from interlace.pods.kinds import PATHS, group_and_kind, hidden, places
 from interlace.pods.nvlink import LABEL as CHANNEL
 from interlace.pods.nvlink import places_together
@@ -28,6 +28,8 @@ from interlace.pods.surroundings import Surroundings, networks_for
 
 _UNRENDERED: Final = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}", re.DOTALL)
 _INDEX: Final = re.compile(r"\[\d+\]")
+_RANKS_OVER_SSH: Final = re.compile(r"MPIJob spec\.mpiReplicaSpecs\.Worker\.")
+"""Whose containers run the operator's SSH server where they have no command."""
 _TRAINER: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 
@@ -63,32 +65,37 @@ def equip(document: Mapping[str, Any], *, options: Options, found: Surroundings)
     group, kind = group_and_kind(value)
     if not kind:
         raise InjectError("kind", value.get("kind"), "a manifest says what kind of object it is", "give it a kind")
-    paths = _paths(value, group=group, kind=kind, options=options)
+    paths = _paths(group=group, kind=kind, options=options)
     if (group, kind) == ("trainer.kubeflow.org", "TrainJob"):
         return _train_job(value, found)
     work = _Work(value, kind, options, found)
-    for path in paths:
-        for at, template in places(value, path):
-            work.template(at, template)
+    templates = [each for path in paths for each in places(value, path)]
+    if not templates:
+        _seen(value, kind=kind, paths=paths)
+    for at, template in templates:
+        work.template(at, template)
     return work.result()
 
 
-def _paths(value: Mapping[str, Any], *, group: str, kind: str, options: Options) -> tuple[str, ...]:
+def _paths(*, group: str, kind: str, options: Options) -> tuple[str, ...]:
     if kind in options.pod_paths:
         return (options.pod_paths[kind],)
     if (group, kind) in PATHS:
         return PATHS[group, kind]
-    if "*" in options.pod_paths:
-        return (options.pod_paths["*"],)
+    return (options.pod_paths["*"],) if "*" in options.pod_paths else ()
+
+
+def _seen(value: Mapping[str, Any], *, kind: str, paths: tuple[str, ...]) -> None:
+    """Refuse an object whose Pods with GPUs are where nobody looked. Raises InjectError."""
     where = hidden(value)
     if where:
+        looked = f"none is at {', '.join(paths)}" if paths else "nothing is known of this kind"
         raise InjectError(
             where,
             f"{value.get('apiVersion')} {kind}",
-            "a Pod template asks for GPUs here, and nothing is known of this kind",
+            f"a Pod template asks for GPUs here, and {looked}",
             f"say where its templates are: --pod-path {kind}={_INDEX.sub('[*]', where).removesuffix('.spec')}",
         )
-    return ()
 
 
 def _train_job(value: dict[str, Any], found: Surroundings) -> Workload:
@@ -128,14 +135,15 @@ class _Work:
         try:
             self._inject(at, template)
         except InjectError as error:
-            raise error if error.path.startswith(("--", "kind:")) else error.below(at) from None
+            raise error.below(at) from None
 
     def _inject(self, at: str, template: dict[str, Any]) -> None:
         if not isinstance(template.get("spec"), dict):
             raise InjectError("spec", template.get("spec"), "a Pod template has a spec with containers", "write one")
         draft = Draft(template)
         later = self._later(at, draft)
-        recognition = recognise(draft, named=self._named(draft), claims=self.found.claims, also=later)
+        named, by = self._named(draft)
+        recognition = recognise(draft, named=named, by=by, claims=self.found.claims, also=later)
         family = recognition.family
         if family is None:
             if "no container" not in recognition.why:
@@ -162,18 +170,27 @@ class _Work:
             placed=any(places_together(each) for each in self._annotations(at)),
         )
         template.update(injection.pod)
+        if _RANKS_OVER_SSH.match(f"{self.kind} {at}"):
+            self.warnings += [
+                f"{join(at, each.path)}: {LOST_OVER_SSH}"
+                for each in Draft(template).containers()
+                if RESOURCE in mapping(mapping(each.fields, "resources", ""), "limits", "")
+                and not each.fields.get("command")
+            ]
         self.families.append(family.id)
         self.software.append(injection.software)
         self.changes += [msgspec.structs.replace(change, path=join(at, change.path)) for change in injection.changes]
         self.warnings += [join(at, warning) for warning in injection.warnings]
 
-    def _named(self, draft: Draft) -> str:
-        """The family that the user names: by the option, on the template, or on the object around it."""
+    def _named(self, draft: Draft) -> tuple[str, str]:
+        """The family that the user names, by the option or on the object around the template, and where."""
         if self.options.family:
-            return self.options.family
+            return self.options.family, "--family"
         labels = self._meta("labels")
         around = labels.get(FABRIC_LABEL) if isinstance(labels, dict) else None
-        return draft.labels.get(FABRIC_LABEL) or (around if isinstance(around, str) else "auto")
+        if draft.labels.get(FABRIC_LABEL) or not isinstance(around, str):
+            return "auto", ""
+        return around, f"the label {FABRIC_LABEL} of the {self.kind}"
 
     def _meta(self, key: str) -> Any:
         metadata = self.value.get("metadata")

@@ -115,6 +115,13 @@ def test_a_diff_says_what_would_change() -> None:
     assert run("-f", "-", "--diff", "--json").exit_code == 2
 
 
+def test_a_diff_has_the_lines_of_the_file() -> None:
+    made = run("-f", "-", "--diff", given=JOB.replace("# A3 Mega", "# A3\u2028# Mega"))
+    assert made.exit_code == 1
+    assert "   # A3\u2028# Mega\n" in made.stdout
+    assert {line[:1] for line in made.stdout.split("\n")} <= set(" +-@") | {""}
+
+
 def test_networks_of_the_cluster_are_joined_by_their_names() -> None:
     pairs = ",".join(f"vpc{number}=rail{number}" for number in range(1, 9))
     assert '"network":"rail8"' in injected(JOB, "--network-map", pairs)
@@ -172,6 +179,10 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
             JOB.replace("name: train", 'name: "{{ .Release.Name }}"'), "was not rendered", id="Helm in quotes"
         ),
         pytest.param(JOB.replace("ubuntu:22.04", "${IMAGE}"), "was not rendered", id="envsubst"),
+        pytest.param(
+            '{"kind": "Job", "x": "\\ud800"}', "half of a character, '\\ud800'", id="JSON with half a character"
+        ),
+        pytest.param('{"kind": "Job", "x": NaN}', "NaN is no value of JSON", id="JSON with NaN"),
         pytest.param('{"kind": "Job", "kind": "Job"}', "the key kind is there twice", id="JSON key twice"),
         pytest.param(
             JOB.replace("nvidia-h100-mega-80gb", "nvidia-h100-80gb").replace("gpu: 8", "gpu: 2"),

@@ -152,6 +152,14 @@ def test_an_unknown_kind_with_gpus_is_refused_until_its_path_is_given() -> None:
         assert outcome.changes[0].path.startswith("spec.workers[0].pod.")
 
 
+@pytest.mark.parametrize("kind", ["Job", "*"])
+def test_a_path_where_no_template_is_hides_no_gpus(kind: str) -> None:
+    job = {"apiVersion": "batch/v1" if kind == "Job" else "x/v1", "kind": "Job", "spec": {"template": TEMPLATE}}
+    (outcome,) = inject_text(json.dumps(job), options=Options(pod_paths={kind: "spec.elsewhere"}))
+    assert outcome.result == "refused"
+    assert "none is at spec.elsewhere; say where its templates are: --pod-path Job=" in str(outcome.refusal)
+
+
 def test_an_unknown_kind_without_gpus_passes() -> None:
     before = text(manifest("example.com/v1", "Foo", {"spec": {"pod": HEAD}}))
     assert one(before).text == before
