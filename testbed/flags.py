@@ -144,6 +144,8 @@ def _apiserver(state: Path, ports: Ports, settings: Settings) -> list[str]:
         f"--service-account-signing-key-file={state / 'pki' / 'sa.key'}",
         "--authorization-mode=" + ",".join(settings.authorization),
         "--allow-privileged=true",
+        # Names of hollow nodes cannot be resolved; logs are read from the nodes' addresses.
+        "--kubelet-preferred-address-types=InternalIP",
         "--profiling=false",
         f"--audit-policy-file={state / 'audit-policy.yaml'}",
         f"--audit-log-path={state / 'audit.log'}",

@@ -155,7 +155,7 @@ def script(family: Family, *, plan: TestPlan = STANDARD) -> str:
         port=test.port,
         start=" ".join(test.start),
         gpus=family.node.gpus if plan.rail is None else 1,
-        rail="" if plan.rail is None else f"export CUDA_VISIBLE_DEVICES={plan.rail}\n",
+        rail="" if plan.rail is None else 'export CUDA_VISIBLE_DEVICES="$RAIL"\n',
         bind=f"taskset -c {test.cpus} " if test.cpus else "",
         binaries=test.binaries,
     )
@@ -172,6 +172,7 @@ def _template(family: Family, *, image: str, plan: TestPlan) -> _Object:
         "COLLECTIVE": plan.collective,
         "DATA_MIN": plan.least,
         "DATA_MAX": plan.most,
+        **({"RAIL": str(plan.rail)} if plan.rail is not None else {}),
     }
     named = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(plan.hosts)}
     chosen = {"nodeSelectorTerms": [{"matchExpressions": [named]}]}

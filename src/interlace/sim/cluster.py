@@ -29,6 +29,7 @@ from interlace.kube.versions import NEWEST
 from interlace.manifests import manifests
 from interlace.sim.kubelet.fleet import Fleet
 from interlace.sim.kubelet.hardware import build_trays, claim_networks, control_machine
+from interlace.sim.kubelet.output import Finite
 from interlace.sim.kubelet.programs import Programs
 from interlace.sim.kubelet.settings import KubeletSettings
 from interlace.sim.observing import NotReachedError, Signal
@@ -131,15 +132,16 @@ async def run_cluster(
     folder: Path | None = None,
     programs: Programs | None = None,
     objects: Sequence[dict[str, Any]] | None = None,
+    finite: Finite | None = None,
     tell: Callable[[str], None] = lambda _line: None,
     show: Callable[[Cluster], None] = lambda _cluster: None,
 ) -> AsyncIterator[Cluster]:
     """Start a cluster, install our components, yield it, and take everything down again.
 
     ``programs`` says how components run, by default as the settings have it. ``objects`` are installed instead
-    of our components, and the caller waits for them. ``tell`` gets a line for each step, ``show`` the cluster
-    before the installation. Raises NotReachedError if that does not come up, and what the control plane raises if
-    its programs are missing.
+    of our components, and the caller waits for them. ``finite`` runs Pods that end by themselves. ``tell`` gets a
+    line for each step, ``show`` the cluster before the installation. Raises NotReachedError if that does not come
+    up, and what the control plane raises if its programs are missing.
     """
     state = Path(tempfile.mkdtemp(prefix="interlace-", dir=folder or _roomy_folder()))
     try:
@@ -153,6 +155,8 @@ async def run_cluster(
                     programs=programs,
                     settings=settings.kubelet,
                 )
+                if finite is not None:
+                    fleet.run_finite(finite)
                 config = plane.credentials(_USER, groups=["system:masters"])
                 async with (
                     Client(config, user_agent="interlace-demo", qps=1000, burst=2000) as client,

@@ -72,6 +72,7 @@ class ContainerStatus(Struct, frozen=True):
 class ProbePodSpec(Struct, frozen=True):
     """What is read of a test's Pod."""
 
+    node_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
 

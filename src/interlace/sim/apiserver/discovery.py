@@ -18,6 +18,7 @@ _SUB_VERBS = {
     "finalize": ("update",),
     "binding": ("create",),
     "eviction": ("create",),
+    "log": ("get",),
     "token": ("create",),
 }
 _SUB_KINDS = {

@@ -90,7 +90,7 @@ _ROWS = (
     _Row("v1", "Namespace", "namespaces", "cluster", short="ns", sub="finalize status", flags="reset"),
     _Row("v1", "Node", "nodes", "cluster", short="no", sub="status", flags="reset"),
     _Row(
-        "v1", "Pod", "pods", short="po", sub="binding eviction status", generation="spec", flags="reset returned",
+        "v1", "Pod", "pods", short="po", sub="binding eviction log status", generation="spec", flags="reset returned",
         categories="all",
     ),
     _Row("v1", "Secret", "secrets"),

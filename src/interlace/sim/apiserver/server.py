@@ -33,6 +33,7 @@ from interlace.sim.apiserver.faults import Faults
 from interlace.sim.apiserver.gate import ANONYMOUS, Gate
 from interlace.sim.apiserver.kinds import Kinds
 from interlace.sim.apiserver.objects import encode
+from interlace.sim.apiserver.podlogs import send_log
 from interlace.sim.apiserver.reading import Watch
 from interlace.sim.apiserver.store import Store
 from interlace.sim.apiserver.subresources import Subresources
@@ -261,6 +262,12 @@ class ApiServer:
             user=user,
             body=older.stored(body, kind),
         )
+        if (target.resource, target.subresource) == ("pods", "log"):
+            if verb != "get":
+                raise errors.method_not_allowed()
+            response = await send_log(request, call, self.store)
+            self._record(request, target, verb, user, started, Answer(b"", status=response.status))
+            return response
         if verb != "watch":
             answer = await self._verbs.answer(call)
             answer.warnings = call.warnings

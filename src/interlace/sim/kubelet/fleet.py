@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from interlace.sim.kubelet.hardware import Tray
 from interlace.sim.kubelet.node import HollowNode
+from interlace.sim.kubelet.output import Finite
 from interlace.sim.kubelet.pods import PodWorker
 from interlace.sim.kubelet.programs import Programs
 from interlace.sim.kubelet.settings import KubeletSettings
@@ -41,6 +42,11 @@ class Fleet:
         """
         for node in self.nodes.values():
             node.on_pod = handler
+
+    def run_finite(self, finite: Finite) -> None:
+        """Let ``finite`` run what it takes, on every node that boots from now on."""
+        for node in self.nodes.values():
+            node.finite = finite
 
     def is_on(self, name: str) -> bool:
         """Whether the node has power."""

@@ -27,6 +27,7 @@ from interlace.kube.informer import Informer
 from interlace.kube.log import get_logger
 from interlace.sim.kubelet.dra import Plugins
 from interlace.sim.kubelet.hardware import Tray
+from interlace.sim.kubelet.output import Finite, serve_logs
 from interlace.sim.kubelet.podobject import BoundPod
 from interlace.sim.kubelet.pods import PodWorker
 from interlace.sim.kubelet.process import end_processes
@@ -59,6 +60,8 @@ class HollowNode:
         self.workers: dict[str, PodWorker] = {}
         """By pod uid."""
         self.on_pod: Callable[[PodWorker, str], None] = lambda _worker, _what: None
+        self.finite: Finite | None = None
+        """Runs programs that end by themselves; with it the node has a port for their logs."""
         self.boot_id = ""
         self.plugins = Plugins(tray.root / REGISTRAR)
         self.client: Client
@@ -95,9 +98,11 @@ class HollowNode:
         async with (
             Client(config, user_agent=f"simulated-kubelet/{self.tray.name}") as self.client,
             aiohttp.ClientSession() as self.http,
+            contextlib.AsyncExitStack() as stack,
         ):
             self.recorder = Recorder(self.client, component="simulated-kubelet", host=self.tray.name)
-            await self._register()
+            port = await stack.enter_async_context(serve_logs(self)) if self.finite is not None else None
+            await self._register(port)
             pods = Informer(self.client, BoundPod, fields=f"spec.nodeName={self.tray.name}")
             pods.on_change(self._on_pod)
             async with asyncio.TaskGroup() as self._group:
@@ -123,7 +128,7 @@ class HollowNode:
         self.boot_id = str(uuid.uuid4())
         self.programs.equip(self)
 
-    async def _register(self) -> None:
+    async def _register(self, port: int | None) -> None:
         name = self.tray.name
         labels = {
             "kubernetes.io/hostname": name,
@@ -176,6 +181,8 @@ class HollowNode:
                 }
             ],
         }
+        if port is not None:
+            status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
         await self.client.merge_patch(Node, name, {"status": status}, subresource="status")
         lease = {
             "apiVersion": "coordination.k8s.io/v1",

@@ -24,6 +24,7 @@ from interlace.kube.log import get_logger
 from interlace.sim.kubelet.cdi import ContainerEdits, UnresolvableDeviceError, resolve
 from interlace.sim.kubelet.container import ContainerRecord, describe
 from interlace.sim.kubelet.dra import Claim, PluginError
+from interlace.sim.kubelet.output import Output
 from interlace.sim.kubelet.podobject import BoundPod
 from interlace.sim.kubelet.stopping import run_until
 
@@ -56,6 +57,9 @@ class PodWorker:
         self._states: dict[str, dict[str, Any]] = {}
         self._ready: dict[str, bool] = {}
         self._kill = {container["name"]: asyncio.Event() for container in pod.spec.containers}
+        self._code: int | None = None
+        """With which a finite program ended."""
+        self.output = Output()
 
     def update(self, pod: BoundPod) -> None:
         """A newer object of the same pod."""
@@ -80,13 +84,18 @@ class PodWorker:
         """Bring the pod up, keep it, take it down."""
         if self.pod.metadata.deletion_timestamp:
             self._deleted.set()
-        while not self._deleted.is_set():
+        while not self._deleted.is_set() and self._code is None:
             try:
                 await run_until(self._deleted, self._up())
             except* (KubeError, PluginError) as group:
                 # as kubelet does: what failed (a claim, a token, a status) is tried again, Prepare included
                 _log.warning("pod is tried again", pod=self.pod.metadata.name, error=str(group.exceptions[0]))
                 await asyncio.sleep(self.node.settings.sync_backoff)
+        self.output.close()
+        await self._stop()
+        if self._code is not None:
+            await self._ended(self._code)
+            await self._deleted.wait()
         await self._down()
 
     # up
@@ -124,9 +133,14 @@ class PodWorker:
             if env:
                 group.create_task(self.node.keep_token(self.pod, pod_dir))
             await self._report("Running")
-            group.create_task(self._correct())
+            correct = group.create_task(self._correct())
             self.node.on_pod(self, "running")
-            await self._deleted.wait()
+            finite = self.node.finite
+            if finite is not None and finite.takes(self.pod):
+                self._code = await finite.run(self.pod, write=self.output.write)
+                correct.cancel()
+            else:
+                await self._deleted.wait()
 
     async def _prepare(self) -> ContainerEdits:
         """Prepare all claims, again and again as kubelet would; returns what CDI adds."""
@@ -236,7 +250,8 @@ class PodWorker:
         """Whether Prepare was tried for ``claim``, and its Unprepare is still to come."""
         return any(claim in claims for claims in self._claims.values())
 
-    async def _down(self) -> None:
+    async def _stop(self) -> None:
+        """No container runs any more: unprepare what no other pod uses."""
         others = [worker for worker in self.node.workers.values() if worker is not self]
         for driver, held in self._claims.items():
             # As kubelet: the last pod on the node unprepares what several share.
@@ -253,12 +268,21 @@ class PodWorker:
         self._claims = {}
         self.records = []
         self.node.on_pod(self, "gone")
+
+    async def _ended(self, code: int) -> None:
+        """The containers have ended, and the pod shows it."""
+        reason = "Error" if code else "Completed"
+        for name in list(self._states):
+            self._states[name] = {"terminated": {"exitCode": code, "reason": reason, "finishedAt": _now()}}
+            self._ready[name] = False
+        await self._report("Failed" if code else "Succeeded")
+
+    async def _down(self) -> None:
+        """The object goes last."""
         if self._vanished:
             return
-        for name in list(self._states):
-            self._states[name] = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": _now()}}
-            self._ready[name] = False
-        await self._report("Succeeded")
+        if self._code is None:
+            await self._ended(0)
         await self._insist(
             lambda: self.node.client.delete(
                 BoundPod,
