@@ -14,7 +14,7 @@ from interlace.sim.cluster import NAMESPACE, Cluster
 from tests.cluster.conftest import run
 from tests.cluster.workloads import WITHIN, container, deployment, domain, nodes_ready, offers, pods
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 TRAYS = 18
 

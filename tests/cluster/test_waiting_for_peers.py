@@ -12,7 +12,7 @@ from interlace.sim.cluster import Cluster
 from tests.cluster.conftest import run
 from tests.cluster.workloads import WITHIN, condition, deployment, domain, events, pods, read_domain
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
