@@ -116,9 +116,9 @@ def test_a_diff_says_what_would_change() -> None:
 
 
 def test_a_diff_has_the_lines_of_the_file() -> None:
-    made = run("-f", "-", "--diff", given=JOB.replace("# A3 Mega", "# A3\u2028# Mega"))
+    made = run("-f", "-", "--diff", given=JOB.replace("ubuntu:22.04", "ubuntu:22.04   # a\u2028# b"))
     assert made.exit_code == 1
-    assert "   # A3\u2028# Mega\n" in made.stdout
+    assert "ubuntu:22.04   # a\u2028# b\n" in made.stdout
     assert {line[:1] for line in made.stdout.split("\n")} <= set(" +-@") | {""}
 
 
