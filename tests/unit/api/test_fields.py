@@ -22,7 +22,12 @@ import pytest
 from interlace.api import core, meta, resource
 
 UPSTREAM = {
-    core: ["lightkube.models.core_v1", "lightkube.models.coordination_v1", "lightkube.models.meta_v1"],
+    core: [
+        "lightkube.models.core_v1",
+        "lightkube.models.apps_v1",
+        "lightkube.models.coordination_v1",
+        "lightkube.models.meta_v1",
+    ],
     meta: ["lightkube.models.meta_v1"],
     resource: ["lightkube.models.resource_v1", "lightkube.models.meta_v1"],
 }
