@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 20
 @click.option("--family", "family_name", required=True, metavar="F", help="Id of the family or machine type.")
 @click.option("--profile", default="default", show_default=True, metavar="P", help="Profile of the software tuple.")
 @click.option("--tuple", "tuple_id", metavar="T", help="Software tuple; else the preferred one.")
-@click.option("--cluster-version", metavar="VERSION", help="GKE version that the preferred tuple must fit.")
+@click.option("--cluster-version", metavar="VERSION", help="GKE version (or minor) that the preferred tuple must fit.")
 @click.option("--interfaces", metavar="A,B,…", help="Interfaces for traffic of GPUs in the Pod, in order of the NICs.")
 @click.option("--control", default="eth0", show_default=True, metavar="NAME", help="Interface of the Pod network.")
 @click.option(

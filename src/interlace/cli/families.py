@@ -14,6 +14,7 @@ from interlace.cli.exits import Code, Exit
 
 if TYPE_CHECKING:
     from interlace.fabric.family import Family, SoftwareTuple
+    from interlace.fabric.version import GkeVersion, Minor
 
 _OBJECT = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
@@ -106,13 +107,10 @@ def choose_software(family: Family, *, tuple_id: str | None, cluster_version: st
     """The tuple that the options name. Raises Exit for one that is not known or does not fit the version."""
     from interlace.fabric.family import FamilyError
     from interlace.fabric.minimum import judge
-    from interlace.fabric.version import VersionError, gke_version
+    from interlace.fabric.version import GkeVersion
 
-    try:
-        version = gke_version(cluster_version) if cluster_version else None
-    except VersionError as error:
-        raise Exit(Code.REFUSED, f"--cluster-version: {error}") from None
-    if version is not None and not (verdict := judge(family, version)).ok:
+    version = known_version(cluster_version)
+    if isinstance(version, GkeVersion) and not (verdict := judge(family, version)).ok:
         raise Exit(Code.REFUSED, f"{verdict.why}; {verdict.remedy}")
     try:
         software = family.software(tuple_id) if tuple_id else family.software_for(version)
@@ -127,26 +125,45 @@ def choose_software(family: Family, *, tuple_id: str | None, cluster_version: st
     return software
 
 
-def network_names(family: Family, text: str | None) -> dict[str, str]:
-    """``vpc1=rail1,vpc2=rail2`` as a map. Raises Exit for an unknown network, a bad name or one that is given twice."""
+def known_version(text: str | None) -> GkeVersion | Minor | None:
+    """A GKE version, or its minor where no more is known of it. Raises Exit."""
+    from interlace.fabric.version import VersionError, gke_version, minor_version
+
+    if not text:
+        return None
+    try:
+        return minor_version(text) if text.count(".") == 1 else gke_version(text)
+    except VersionError as error:
+        raise Exit(Code.REFUSED, f"--cluster-version: {error}") from None
+
+
+def network_names(family: Family | None, text: str | None) -> dict[str, str]:
+    """``vpc1=rail1,vpc2=rail2`` as a map. Raises Exit for an unknown network, a bad name or one that is given twice.
+
+    ``family`` None: networks of any family.
+    """
+    from interlace.fabric.family import families as all_families
+
     found: dict[str, str] = {}
-    known = [network.name for network in family.networks]
+    chosen = (family,) if family else all_families()
+    known = list(dict.fromkeys(network.name for each in chosen for network in each.networks))
     for entry in (text or "").split(",") if text else ():
         name, equals, other = (part.strip() for part in entry.partition("="))
         if not equals:
             raise Exit(Code.REFUSED, f"--network-map: {entry!r} is not NAME=OTHER, as in vpc1=rail1")
         if name not in known:
-            raise Exit(
-                Code.REFUSED, f"--network-map: {family.id} has no network {name!r}; it has {', '.join(known) or 'none'}"
-            )
+            unknown = f"{family.id} has no network" if family else "no family has a network"
+            raise Exit(Code.REFUSED, f"--network-map: {unknown} {name!r}; there are {', '.join(known) or 'none'}")
+        if other == "default":
+            raise Exit(Code.REFUSED, "--network-map: 'default' is the Pod network and no rail; write another name")
         if not _OBJECT.match(other):
             raise Exit(Code.REFUSED, f"--network-map: {other!r} cannot be the name of a Network object")
         if name in found:
             raise Exit(Code.REFUSED, f"--network-map: {name} is given twice")
         found[name] = other
     final = [found.get(name, name) for name in known]
-    if len(set(final)) != len(final):
-        raise Exit(Code.REFUSED, f"--network-map: two networks of {family.id} have the same name: {', '.join(final)}")
+    if twice := [name for name in final if final.count(name) > 1]:
+        raise Exit(Code.REFUSED, f"--network-map: two networks have the name {twice[0]}; give each its own")
     return found
 
 

@@ -122,49 +122,27 @@ def _options(
     **rest: Any,
 ) -> Options:
     """The options in their own types. Raises Exit."""
-    from interlace.fabric.family import FamilyError, families, find
-    from interlace.fabric.version import VersionError, gke_version, minor_version
+    from interlace.cli.families import known_family, known_version, network_names
+    from interlace.fabric.family import FamilyError, families
     from interlace.pods.workloads import Options
 
+    found = known_family(family) if family and family != "auto" else None
     try:
-        found = find(family) if family and family != "auto" else None
         if software and found is not None:
             found.software(software)
         elif software and not any(software == each.id for one in families() for each in one.tuples):
             known = ", ".join(each.id for one in families() for each in one.tuples)
             raise FamilyError(f"unknown software tuple {software!r}; the known ones are {known}")
-        parsed = None
-        if version:
-            parsed = gke_version(version) if "-gke." in version else minor_version(version)
-    except (FamilyError, VersionError) as error:
+    except FamilyError as error:
         raise Exit(Code.REFUSED, str(error)) from None
     return Options(
         family=found.id if found else "",
         software=software or "",
-        version=parsed,
-        networks=_networks(network_map),
+        version=known_version(version),
+        networks=network_names(found, network_map),
         pod_paths=dict(_pod_path(each) for each in pod_paths),
         **rest,
     )
-
-
-def _networks(text: str | None) -> dict[str, str]:
-    from interlace.fabric.family import families
-
-    found: dict[str, str] = {}
-    known = {network.name for family in families() for network in family.gpu_networks}
-    for pair in (text or "").split(",") if text is not None else ():
-        default, equals, name = (part.strip() for part in pair.partition("="))
-        if not equals or not default or not name:
-            raise Exit(Code.REFUSED, f"--network-map: {pair!r} is no pair; write vpc1=NAME,vpc2=NAME")
-        if default not in known:
-            raise Exit(
-                Code.REFUSED, f"--network-map: {default!r} is no network of a family; write vpc1=NAME or rdma-0=NAME"
-            )
-        if default in found or name in found.values():
-            raise Exit(Code.REFUSED, f"--network-map: {pair!r} names a network twice; map each once")
-        found[default] = name
-    return found
 
 
 def _pod_path(text: str) -> tuple[str, str]:

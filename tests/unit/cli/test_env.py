@@ -83,7 +83,8 @@ def test_interfaces_are_those_of_the_cluster() -> None:
 
 
 def test_the_version_of_the_cluster_picks_the_tuple() -> None:
-    old = json.loads(run("--family", "a3-high", "--cluster-version", "1.33.5-gke.1", "--format", "json").stdout)
+    old = json.loads(run("--family", "a3-high", "--cluster-version", "1.33", "--format", "json").stdout)
+    assert old == json.loads(run("--family", "a3-high", "--cluster-version", "1.33.5-gke.1", "--format", "json").stdout)
     assert old["software"] == "tcpx-3.1.9"
 
 

@@ -137,11 +137,11 @@ def test_names_of_networks_are_mapped() -> None:
     ("text", "says"),
     [
         ("vpc1", "'vpc1' is not NAME=OTHER"),
-        ("vpc9=x", "a3-high has no network 'vpc9'; it has vpc1, vpc2, vpc3, vpc4"),
+        ("vpc9=x", "a3-high has no network 'vpc9'; there are vpc1, vpc2, vpc3, vpc4"),
         ("vpc1=X_y", "'X_y' cannot be the name"),
         ("vpc1=", "'' cannot be the name"),
         ("vpc1=a,vpc1=b", "vpc1 is given twice"),
-        ("vpc1=vpc2", "have the same name"),
+        ("vpc1=vpc2", "two networks have the name vpc2"),
     ],
 )
 def test_a_bad_map_of_names_is_refused(text: str, says: str) -> None:
