@@ -267,7 +267,7 @@ _OPTIONS = (
     ),
     _Option(
         flag="allow-device",
-        env=("INTERLACE_ALLOW_DEVICE",),
+        env=("ALLOW_DEVICES",),
         convert=_devices,
         help="More device paths that may be injected, separated by commas; * stands for a number.",
     ),

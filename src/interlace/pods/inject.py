@@ -61,6 +61,7 @@ def inject(
     claims: Mapping[str, tuple[str, ...]] | None = None,
     channel: str = "",
     host_network: bool = False,
+    required_plugin: str = "",
     gpu_containers: Collection[str] = (),
     placed: bool = False,
 ) -> Injection:
@@ -71,8 +72,9 @@ def inject(
     family file to its name in this cluster. ``claims``: name of a ResourceClaim or ResourceClaimTemplate to the
     DeviceClasses it asks for. ``channel``: name of the ResourceClaimTemplate of the job's ComputeDomain, for
     families with NVLink between nodes; else the Pod's label ``interlace.dev/channel`` has it. ``host_network``: the
-    form without annotations, with hostNetwork and privileged containers. ``gpu_containers``: containers that get
-    their GPUs later. ``placed``: what makes the Pods keeps them within one topology domain.
+    form without annotations, with hostNetwork and privileged containers. ``gpu_containers``: containers that get their
+    GPUs later. ``required_plugin``: NRI plugin without which a runtime that checks this makes no daemon. ``placed``:
+    what makes the Pods keeps them within one topology domain.
 
     A Pod without GPUs comes back as it is. Raises InjectError.
     """
@@ -108,6 +110,7 @@ def inject(
             software=tuple_,
             version=version,
             host_network=host_network,
+            required_plugin=required_plugin,
         )
         found = gpus(draft, claims=known, also=gpu_containers)  # the daemon moved the init containers by one
     for container in found.containers:

@@ -123,6 +123,7 @@ class Injecting:
             software=family.software(chosen) if chosen else None,
             profile=self._settings.profile,
             version=self._version,
+            required_plugin=self._settings.required_plugin,
             networks=self._settings.networks,
             claims=claims,
         )

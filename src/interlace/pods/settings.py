@@ -39,6 +39,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """NCCL environment profile."""
     software: dict[str, str] = {}
     """Id of a family to that of the software tuple for its Pods; else the family's choice for the version."""
+    required_plugin: str = ""
+    """NRI plugin that daemons are not made without, where the runtime checks this."""
     version: GkeVersion | Minor | None = None
     """GKE version of the cluster; None: the API server is asked."""
     names: tuple[str, ...] = ()
@@ -71,6 +73,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
         add("network-map", "NETWORK_MAP", "", "default name=name in this cluster, with commas: vpc1=rail1,vpc2=rail2")
         add("tuple", "SOFTWARE_TUPLES", "", "software tuple of a family, with commas: a3-mega=tcpxo-1.0.15")
         add("profile", "NCCL_PROFILE", "default", "NCCL environment profile")
+        add("require-plugin", "REQUIRED_PLUGIN", "", "NRI plugin that containerd 2.2 or later makes no daemon without")
         add("cluster-version", "CLUSTER_VERSION", "", "GKE version; the API server is asked where it is not given")
         add("certificate-names", "CERTIFICATE_NAMES", "", "names and addresses beside the Service's, with commas")
         add("certificate-days", "CERTIFICATE_DAYS", str(LIFE.days), "life of the serving certificate", int)
@@ -97,6 +100,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
                 networks=_pairs("--network-map", given.network_map, "vpc1=rail1"),
                 software=_tuples(_pairs("--tuple", given.tuple, "a3-mega=tcpxo-1.0.15")),
                 profile=given.profile,
+                required_plugin=given.require_plugin,
                 version=gke_version(given.cluster_version) if given.cluster_version else None,
                 names=_words(given.certificate_names),
                 life=timedelta(days=given.certificate_days),

@@ -18,7 +18,7 @@ from interlace.pods.capabilities import as_root, grant, privilege
 from interlace.pods.draft import Container, Draft, Json, words
 from interlace.pods.environment import merge
 from interlace.pods.errors import InjectError
-from interlace.pods.starting import startup_probe
+from interlace.pods.starting import require_plugin, startup_probe
 from interlace.pods.volumes import mount
 
 _RETIRED: Final = ("--num_nics", "--uid", "--alsologtostderr")
@@ -33,6 +33,7 @@ def install(
     software: SoftwareTuple,
     version: GkeVersion | Minor | None,
     host_network: bool,
+    required_plugin: str = "",
 ) -> None:
     """Give the Pod its daemon, or complete the one it has. Raises InjectError."""
     if daemon is None:
@@ -51,6 +52,8 @@ def install(
         return
     grant(draft, daemon, contract.capabilities, reason=reason)
     _devices(draft, contract, daemon)
+    if required_plugin:
+        require_plugin(draft, daemon, required_plugin)
 
 
 def _place(

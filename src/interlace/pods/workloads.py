@@ -44,6 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     pod_paths: dict[str, str] = {}
     compute_domain: bool = False
     host_network: bool = False
+    required_plugin: str = ""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +167,7 @@ class _Work:
             claims=self.found.claims,
             channel=self._channel(draft, family),
             host_network=self.options.host_network,
+            required_plugin=self.options.required_plugin,
             gpu_containers=later,
             placed=any(places_together(each) for each in self._annotations(at)),
         )
