@@ -18,6 +18,8 @@ class Steps(Verbs):
             "interlace.cli.verify_judge:judge",
             "Say whether the fabric is as fast as it should be, and why not.",
         ),
+        "run": ("interlace.cli.verify_run:run", "Measure nodes of the current cluster and judge the result."),
+        "pairs": ("interlace.cli.verify_pairs:pairs", "Measure many pairs of nodes and name bad nodes and links."),
         "compare": ("interlace.cli.verify_compare:compare", "Compare two measurements size by size."),
         "report": ("interlace.cli.verify_report:report", "Write one page about a measurement, or a file for CI."),
     }

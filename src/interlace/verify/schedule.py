@@ -67,12 +67,14 @@ def rounds(plan: Plan) -> tuple[Round, ...]:
     return on_rails(found, rails=plan.rails) if plan.rails else found
 
 
-def missing(plan: Plan, readings: Collection[Reading]) -> tuple[Task, ...]:
+def missing(
+    plan: Plan, readings: Collection[Reading], *, without: Collection[tuple[Match, int, int]] = ()
+) -> tuple[Task, ...]:
     """What is to be measured next, in this order; empty when all is known. Those of one stage may run at once.
 
-    Later stages are asked for when the one before is complete.
+    Later stages are asked for when the one before is complete. ``without``: keys of tasks that cannot be had now.
     """
-    done = {each.key for each in readings}
+    done = {each.key for each in readings} | set(without)
     tasks: Sequence[Task] = [Task(match=each) for step in rounds(plan) for each in step]
     for stage in range(1 + len(REPEATS)):
         if stage:
