@@ -64,6 +64,8 @@ def env(
         raise Exit(Code.REFUSED, str(error)) from None
     if env_file and not check:
         raise Exit(Code.REFUSED, "--env-file is checked against a guest config; name one with --check FILE")
+    if check == env_file == "-":
+        raise Exit(Code.REFUSED, "--check and --env-file: standard input can be read once; give one of them as a file")
     if check:
         if software.environment == "source" and not env_file:
             click.echo(f"interlace: {found.script} on the node may set more than is known here", err=True)

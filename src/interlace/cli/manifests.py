@@ -12,6 +12,7 @@ from interlace.cli.exits import Code, Exit
 
 if TYPE_CHECKING:
     from interlace.fabric.family import Family, SoftwareTuple
+    from interlace.fabric.version import GkeVersion, Minor
     from interlace.manifests.family import Plan
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
@@ -202,7 +203,7 @@ def status(
 
 
 def _print_family(options: dict[str, Any]) -> None:
-    from interlace.cli.families import choose_software, known_family, network_names
+    from interlace.cli.families import choose_software, known_family, known_version, network_names
     from interlace.manifests import IMAGE
     from interlace.manifests.family import PARTS, Plan, family_manifests
     from interlace.manifests.networks import VpcNames
@@ -210,6 +211,7 @@ def _print_family(options: dict[str, Any]) -> None:
 
     family: Family = known_family(options["family_name"])
     software = choose_software(family, tuple_id=options["tuple_id"], cluster_version=options["cluster_version"])
+    version = known_version(options["cluster_version"])
     plan = Plan(
         parts=tuple(part for part in PARTS if part in options["parts"]) or PARTS,
         vpcs=VpcNames(prefix=options["network_prefix"]),
@@ -222,7 +224,7 @@ def _print_family(options: dict[str, Any]) -> None:
     )
     for sentence in _left_out(family, plan):
         click.echo(f"interlace: {sentence}", err=True)
-    objects = family_manifests(family, software=software, plan=plan, wire=_wire(family, software, plan))
+    objects = family_manifests(family, software=software, plan=plan, wire=_wire(family, software, plan, version))
     if not objects:
         raise Exit(Code.REFUSED, f"nothing of {', '.join(plan.parts)} is needed for {family.id}")
     _print(objects, options, by=f"interlace manifests --family {family.id} --tuple {software.id}")
@@ -238,14 +240,18 @@ def _left_out(family: Family, plan: Plan) -> list[str]:
     return sentences
 
 
-def _wire(family: Family, software: SoftwareTuple, plan: Plan) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _wire(
+    family: Family, software: SoftwareTuple, plan: Plan, version: GkeVersion | Minor | None
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What any Pod of a user goes through as well."""
     from interlace.manifests.workload import CHANNEL
     from interlace.pods.inject import inject
 
     def wire(template: dict[str, Any]) -> dict[str, Any]:
         channel = CHANNEL if family.node.mnnvl else ""
-        return inject(template, family=family, software=software, networks=plan.names, channel=channel).pod
+        return inject(
+            template, family=family, software=software, version=version, networks=plan.names, channel=channel
+        ).pod
 
     return wire
 

@@ -107,6 +107,7 @@ def test_the_version_of_the_cluster_picks_the_tuple() -> None:
         (["--family", "a3-high", "--interfaces", "a,b,c,x;y"], "'x;y' is not the name of a network interface"),
         (["--family", "a3-high", "--control", "a" * 16], "is not the name of a network interface"),
         (["--family", "a3-mega", "--env-file", "x"], "name one with --check FILE"),
+        (["--family", "a3-mega", "--check", "-", "--env-file", "-"], "standard input can be read once"),
         (["--family", "a3-mega", "--check", "/nowhere/x"], "/nowhere/x: No such file or directory"),
         (["--family", "a3-mega", "--format", "xml"], "'xml' is not one of"),
         ([], "Missing option '--family'"),

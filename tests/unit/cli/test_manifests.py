@@ -94,6 +94,15 @@ def test_the_version_of_the_cluster_picks_the_tuple() -> None:
     assert "--tuple tcpx-3.1.9" in old
 
 
+@pytest.mark.parametrize(("version", "where"), [("1.28", "containers"), ("1.29", "initContainers")])
+def test_the_test_workload_is_one_that_the_version_of_the_cluster_runs(version: str, where: str) -> None:
+    found = documents("--family", "a3-mega", "--cluster-version", version, "--part", "test")
+    (job,) = (each for each in found if each["kind"] == "Job")
+    spec = job["spec"]["template"]["spec"]
+    assert spec[where][0]["name"] == "tcpxo-daemon"
+    assert len(spec["containers"]) == 1 + (where == "containers")
+
+
 def test_the_webhook_is_printed_alone_with_its_own_values() -> None:
     found = documents(
         *("--webhook", "--device-guard", "warn", "--allow-device", "/dev/fuse", "--guard-exempt", "team"),
