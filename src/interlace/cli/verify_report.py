@@ -127,12 +127,7 @@ def _make(
     if logs:
         found = read_files(logs)
         judgement = judge(found.runs, found.events, family=known, nodes=nodes, baseline=baseline)
-    return Report(
-        judgement=judgement,
-        matrix=matrix,
-        baseline=tuple(baseline or ()),
-        simulated=matrix is not None and matrix.simulated,
-    )
+    return Report(judgement=judgement, matrix=matrix, baseline=tuple(baseline or ()))
 
 
 def _family(name: str | None) -> Family | None:

@@ -21,6 +21,7 @@ from interlace.verify.run import Run
 from interlace.verify.verdict import Verdict, worst
 
 _KNEE: Final = 0.5
+_SIMULATED: Final = "simulated"
 _DRAWN: Final = float(1 << 60)
 """Beyond it no size, time or bandwidth is one that was measured."""
 
@@ -31,8 +32,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     judgement: Judgement | None = None
     matrix: Matrix | None = None
     baseline: tuple[Run, ...] = ()
-    simulated: bool = False
-    """No hardware was measured."""
+
+    @property
+    def simulated(self) -> bool:
+        """No hardware was measured: the pairs say so, or a log by the version of its program."""
+        logs = any(_SIMULATED in (each.run.program or "") for each in self.assessments)
+        return logs or (self.matrix is not None and self.matrix.simulated)
 
     @property
     def verdict(self) -> Verdict:
@@ -73,6 +78,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     assessments: tuple[Assessment, ...]
     band: Band | None = None
     floor: bands.Floor | None = None
+    most: float | None = None
+    """GB/s that no algorithm exceeds, where it is more than the bound."""
     baseline: tuple[Run, ...] = ()
 
     @property
@@ -106,6 +113,7 @@ def groups(report: Report) -> tuple[Group, ...]:
             assessments=tuple(members),
             band=next((band for each in members if (band := band_of(report, each)) is not None), None),
             floor=next((floor for each in members if (floor := _floor(report, each)) is not None), None),
+            most=next((most for each in members if (most := _most(report, each)) is not None), None),
             baseline=tuple(run for run in report.baseline if (run.collective, run.ranks) == (collective, ranks)),
         )
         for (collective, ranks), members in found.items()
@@ -159,6 +167,13 @@ def lines(runs: Sequence[Run], place: str) -> tuple[tuple[Point, ...], ...]:
 
 def _own(highlight: Highlight, picked: Sequence[Highlight]) -> bool:
     return highlight.what == "latency" or highlight.point is not picked[0].point
+
+
+def _most(report: Report, assessment: Assessment) -> float | None:
+    band, nodes, ranks = band_of(report, assessment), assessment.nodes, assessment.run.ranks
+    if band is None or band.scope != "nodes" or nodes is None or nodes < 2 or not ranks:
+        return None
+    return bands.most_busbw(band.bound_gb_s, nodes=nodes, ranks=ranks)
 
 
 def _floor(report: Report, assessment: Assessment) -> bands.Floor | None:

@@ -37,6 +37,10 @@ def bandwidth(group: Group, *, id: str) -> Picture:
         left, right = axes.get_xlim()
         if group.band is not None:
             _draw_band(axes, group, right=max(right, group.band.from_bytes * 1.6))
+            if group.most is not None and highest > group.band.bound_gb_s:
+                highest = max(highest, group.most)
+                told = f"most of any algorithm, {group.most:.4g} GB/s"
+                axes.axhline(group.most, color=stand_in("bound"), linewidth=1.0, linestyle="-.", label=told)
             highest = max(highest, group.band.bound_gb_s)
             right = max(right, group.band.from_bytes * 1.6)
         axes.set_xlim(left, right)
@@ -106,7 +110,8 @@ def _draw(axes: Axes, group: Group, *, of: Callable[[Point], float]) -> None:
         if middle:
             told = f"{place}, median of {len(found)} runs" if len(found) > 1 else place
             x, y = [point.size for point in middle], [of(point) for point in middle]
-            axes.plot(x, y, marker=marker, markersize=4.5, linewidth=1.8, label=told, **style)  # type: ignore[arg-type]
+            face = "none" if place == "in-place" else style["color"]  # where both agree, both are seen
+            axes.plot(x, y, marker=marker, markersize=5, markerfacecolor=face, linewidth=1.6, label=told, **style)  # type: ignore[arg-type]
 
 
 def _draw_band(axes: Axes, group: Group, *, right: float) -> None:
@@ -244,6 +249,8 @@ def _describe(group: Group) -> str:
             f" {band.pass_share * band.bound_gb_s:.4g} GB/s and is degraded from"
             f" {band.degraded_share * band.bound_gb_s:.4g} GB/s."
         )
+        if group.most is not None:
+            told.append(f"No algorithm exceeds {group.most:.4g} GB/s.")
     else:
         told.append("No band was used for these runs.")
     return " ".join(told)

@@ -34,13 +34,14 @@ def heatmap(matrix: Matrix, *, rail: int | None, id: str) -> Picture:
     on = "" if rail is None else f" on rail {rail}"
     title = f"Bandwidth of each pair of nodes{on}"
     description = _describe(matrix, rail=rail)
-    side = min(9.0, max(3.2, 0.36 * len(nodes) + 1.6))
-    with figure(width=side, height=side + 0.5) as canvas:
+    longest = max(len(clean(node.name, most=_NAME)) for node in nodes)
+    side = min(8.0, max(2.0, 0.36 * len(nodes))) + 0.11 * longest  # names may be of wide letters
+    with figure(width=side + 0.4, height=side + 1.2) as canvas:
         axes = canvas.subplots()
         _draw_cells(axes, steps)
         _write_values(axes, nodes, pairs, matrix)
         _draw_borders(axes, nodes)
-        _outline(axes, nodes, matrix, rail=rail)
+        _outline(axes, nodes, matrix)
         _name_nodes(axes, nodes)
         _legend(axes, matrix, steps)
         svg = svg_of(canvas)
@@ -144,7 +145,7 @@ def _draw_borders(axes: Axes, nodes: tuple[Node, ...]) -> None:
             axes.plot([0, len(nodes)], [at, at], color=stand_in("ink"), linewidth=width)
 
 
-def _outline(axes: Axes, nodes: tuple[Node, ...], matrix: Matrix, *, rail: int | None) -> None:
+def _outline(axes: Axes, nodes: tuple[Node, ...], matrix: Matrix) -> None:
     """Boxes around what findings name: the row and column of a node, the cells of a pair."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415
 

@@ -46,8 +46,8 @@ def page(report: Report) -> str:
         *_rows(report),
         "</main><footer>",
         (
-            "Bandwidths are bus bandwidths as nccl-tests prints them, in GB/s of 10^9 bytes; sizes of messages are binary"
-            " (1 MiB = 1048576 bytes). Colours: Okabe and Ito for lines, cividis for the map of pairs."
+            "Bandwidths are bus bandwidths as nccl-tests prints them, in GB/s of 10^9 bytes; sizes of messages are"
+            " binary (1 MiB = 1048576 bytes). Colours: Okabe and Ito for lines, cividis for the map of pairs."
             f" Written by interlace {html(__version__)}."
         ),
         "</footer></body></html>",

@@ -7,6 +7,7 @@ never read as mathematics.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -63,12 +64,18 @@ def figure(*, width: float, height: float) -> Iterator[Figure]:
         ) from None
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(_SETTINGS)
+        for name, value in _SETTINGS.items():
+            mpl.rcParams[name] = value  # type: ignore[index]  # the stubs want literal names
         yield Canvas(figsize=(width, height), layout="constrained")
 
 
 def svg_of(drawn: Figure) -> str:
     """The figure as SVG without date or maker."""
     buffer = io.StringIO()
-    drawn.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with warnings.catch_warnings():
+        # Names may hold characters that no font of ours measures, or be long; the browser has fonts of its own.
+        for message in (r"Glyph \d+ .* missing from font", "constrained_layout not applied"):
+            warnings.filterwarnings("ignore", message=message, category=UserWarning)
+        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        drawn.savefig(buffer, format="svg", metadata=nothing)
     return buffer.getvalue()

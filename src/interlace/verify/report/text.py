@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 LONG: Final = 1000
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~$&]|^[-+=]|:(?=//)|(?<=^\d)[.)](?=\s|$)|(?<=www)\.)")
 _MENTION = re.compile(r"@(?=\w)")
 
 

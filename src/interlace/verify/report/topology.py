@@ -110,7 +110,7 @@ def _rack(box: _Box, cliques: dict[str, int], marks: dict[str, str], centres: di
     for at, node in enumerate(box.nodes):
         x = box.x + 2 * _GAP + at // _TALL * (_WIDE + _GAP)
         y = box.y + _HEAD + _GAP + at % _TALL * (_HIGH + _GAP)
-        centres[node.name] = (x + _WIDE, y + _HIGH // 2)
+        centres[node.name] = (x + _WIDE // 2, y + _HIGH // 2)
         drawn.append(_node(node, x=x, y=y, clique=cliques.get(node.clique), mark=marks.get(node.name, "")))
     return "".join(drawn)
 
@@ -137,8 +137,10 @@ def _link(finding: Finding, centres: dict[str, tuple[int, int]]) -> str:
     ends = [centres[name] for name in finding.names if name in centres]
     if len(ends) != 2:
         return ""
-    (x1, y1), (x2, y2) = ends
-    bend = max(x1, x2) + 16
+    (x1, y1), (x2, y2) = sorted(ends)
+    x1 += _WIDE // 2  # from the right side of the left one to the near side of the other
+    x2 += _WIDE // 2 if x2 + _WIDE // 2 == x1 else -_WIDE // 2
+    bend = x1 + 16 if x1 == x2 else (x1 + x2) // 2
     return (
         f'<path d="M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}" fill="none" stroke="var(--bad)" stroke-width="2.5"'
         f' stroke-dasharray="6 3"><title>{html(finding.text)}</title></path>'
