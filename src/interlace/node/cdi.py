@@ -103,6 +103,26 @@ def write_spec(root: Path, prepared: PreparedClaim, *, major: int, channels: Ite
     write_whole(spec_path(root, prepared.claim.uid), content, sync=False)
 
 
+class _SpecDevice(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    devices: list[_SpecDevice] = []
+
+
+def is_whole(root: Path, prepared: PreparedClaim) -> bool:
+    """Whether the spec of the claim can be read and has all its devices; the known driver's only has to be there."""
+    ours, other = _paths(root, prepared.claim.uid)
+    try:
+        found = msgspec.json.decode(ours.read_bytes(), type=_Spec)
+    except FileNotFoundError:
+        return other.exists()
+    except (OSError, ValueError):
+        return False
+    return {device_name(prepared.claim, device) for device in prepared.devices} <= {item.name for item in found.devices}
+
+
 def has_spec(root: Path, uid: str) -> bool:
     """Whether a spec of the claim is there, ours or the known driver's."""
     return any(path.exists() for path in _paths(root, uid))

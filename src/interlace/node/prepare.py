@@ -10,7 +10,7 @@ spec are written; after Unprepare neither is there, and nothing of an earlier Pr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from interlace.api.resource import ResourceClaim
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError, NotFound
 from interlace.kube.log import get_logger
-from interlace.node.cdi import PreparedClaim, has_spec, remove_spec, spec_path, write_spec
+from interlace.node.cdi import PreparedClaim, is_whole, remove_spec, spec_path, write_spec
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.clock import age, now
 from interlace.node.demand import ClaimRef, Demand, check_uid, consumers, demand, our_devices
@@ -113,6 +113,18 @@ class Preparer:
             return
         self._recheck()
 
+    def restore(self, held: PreparedClaim, claim: ResourceClaim) -> None:
+        """Write the CDI spec of a completed claim anew if it was removed or damaged. Raises ``Refusal``.
+
+        A container that is started again in a living Pod needs it, and kubelet does not call Prepare for that.
+        """
+        if self._whole(held) or held.claim.uid in self._turns:
+            return
+        wanted = demand(held.claim, claim, node=self._state.node)
+        channels = range(read_channel_count(self._settings.proc_params)) if wanted.all_channels else [held.channel]
+        self._write_spec(held, major=read_channel_major(self._settings.proc_devices), channels=channels)
+        log.warning("wrote a CDI spec anew", claim=str(held.claim), folder=str(self._settings.cdi_root))
+
     async def _prepare(self, ref: ClaimRef, why: list[Closed]) -> PreparedClaim:
         held = self._checkpoint.get(ref.uid)
         if held is not None and held.completed and self._whole(held):
@@ -133,8 +145,8 @@ class Preparer:
             raise
 
     def _whole(self, held: PreparedClaim) -> bool:
-        """Whether what was completed is still there: somebody may have emptied the CDI folder."""
-        return not held.injected or has_spec(self._settings.cdi_root, held.claim.uid)
+        """Whether what was completed is still there: somebody may have emptied or damaged the CDI folder."""
+        return not held.injected or is_whole(self._settings.cdi_root, held)
 
     async def _read(self, ref: ClaimRef, why: list[Closed]) -> ResourceClaim:
         """The claim object; tries again while the API server does not answer."""
@@ -238,16 +250,7 @@ class Preparer:
                     f"{count} channels; raise NVreg_ImexChannelCount.",
                     permanent=True,
                 )
-            channels = range(count) if wanted.all_channels else [done.channel]
-            try:
-                write_spec(self._settings.cdi_root, done, major=major, channels=channels)
-            except OSError as error:
-                path = spec_path(self._settings.cdi_root, done.claim.uid)
-                raise Refusal(
-                    Reason.STATE_NOT_WRITTEN,
-                    f"{done.claim}: the CDI spec {path} cannot be written: {error.strerror}.",
-                    permanent=False,
-                ) from error
+            self._write_spec(done, major=major, channels=range(count) if wanted.all_channels else [done.channel])
         why.append(Closed(reason=Reason.STATE_NOT_WRITTEN, message=f"{self._checkpoint.path} takes too long to write."))
         await self._put(done)
         ready = prepared_verdict(done)
@@ -261,6 +264,17 @@ class Preparer:
                 self._events.event(pod, reason=ready.reason, message=ready.message, warning=True)
         self._want(wanted, ready=ready, index=index)
         return done
+
+    def _write_spec(self, done: PreparedClaim, *, major: int, channels: Iterable[int]) -> None:
+        try:
+            write_spec(self._settings.cdi_root, done, major=major, channels=channels)
+        except OSError as error:
+            path = spec_path(self._settings.cdi_root, done.claim.uid)
+            raise Refusal(
+                Reason.STATE_NOT_WRITTEN,
+                f"{done.claim}: the CDI spec {path} cannot be written: {error.strerror}.",
+                permanent=False,
+            ) from error
 
     async def _put(self, claim: PreparedClaim) -> None:
         try:

@@ -18,7 +18,7 @@ from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, found_specs, remove_spec
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.demand import our_devices
-from interlace.node.errors import AgentError
+from interlace.node.errors import AgentError, Refusal
 from interlace.node.prepare import Preparer, prepared_verdict
 from interlace.node.report import Reporter
 from interlace.node.settings import AgentSettings
@@ -89,6 +89,8 @@ class Sweeper:
             return True  # kubelet called meanwhile, and knows better
         if claim is not None and claim.metadata.uid == uid and our_devices(claim, node=self._settings.node_name):
             self._suspects.discard(uid)
+            if held.completed and not held.inherited and not self._restore(held, claim):
+                return False
             if held.inherited:
                 pass  # nothing was said of it, and its IMEX is not ours
             elif first and held.completed:
@@ -106,6 +108,14 @@ class Sweeper:
             await self._preparer.unprepare(held.claim)
         except AgentError as error:
             log.warning("a claim that is gone cannot be unprepared", claim=str(held.claim), cause=str(error))
+            return False
+        return True
+
+    def _restore(self, held: PreparedClaim, claim: ResourceClaim) -> bool:
+        try:
+            self._preparer.restore(held, claim)
+        except Refusal as refusal:
+            log.warning("the CDI spec of a prepared claim cannot be written anew", cause=refusal.message)
             return False
         return True
 

@@ -400,6 +400,19 @@ async def test_a_spec_that_somebody_removed_is_written_again(bench: Bench) -> No
     assert bench.specs() == ["k8s.compute-domain.nvidia.com-claim_uid-1.json"]
 
 
+@pytest.mark.parametrize("content", [b"", b'{"devices":[', b'{"devices":[]}', b"\xff\xfe", b'{"devices":7}'])
+async def test_a_spec_that_somebody_damaged_is_written_again(bench: Bench, content: bytes) -> None:
+    bench.api.add(a_claim())
+    bench.join()
+    await bench.preparer.prepare(ref())
+    path = spec_path(bench.settings.cdi_root, ref().uid)
+    before = path.read_bytes()
+    path.write_bytes(content)
+    await bench.preparer.prepare(ref())
+    after = json.loads(path.read_bytes())
+    assert after["devices"] == json.loads(before)["devices"]
+
+
 async def test_without_channel_devices_the_driver_is_named(bench: Bench) -> None:
     bench.settings.proc_devices.write_text("Character devices:\n236 nvidia-caps\n")
     bench.api.add(a_claim())

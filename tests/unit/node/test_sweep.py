@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from interlace.api.resource import ResourceClaimStatus
 from interlace.kube.client import Client
-from interlace.node.cdi import PreparedClaim
+from interlace.node.cdi import PreparedClaim, spec_path
 from interlace.node.demand import DeviceRef
 from interlace.node.sweep import Sweeper
 from tests.unit.node.parts import CLIQUE, DOMAIN, NODE, Bench, a_claim, ref
@@ -144,3 +145,39 @@ async def test_a_claim_that_is_allocated_nowhere_frees_the_node_as_well(bench: B
         bench.api.add(msgspec.structs.replace(a_claim(), status=ResourceClaimStatus()))
         await asyncio.sleep(2.4 * SWEEP)
         assert len(bench.checkpoint) == 0
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"devices":[]}'])
+async def test_a_spec_that_was_removed_or_damaged_is_written_anew_for_containers_that_restart(
+    bench: Bench, content: bytes | None
+) -> None:
+    bench.api.add(a_claim())
+    bench.join()
+    await bench.preparer.prepare(ref())
+    path = spec_path(bench.settings.cdi_root, ref().uid)
+    before = path.read_bytes()
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    async with sweeping(bench):
+        await asyncio.sleep(1)
+        assert path.read_bytes() == before
+        path.unlink()
+        await asyncio.sleep(1.2 * SWEEP)
+        assert path.read_bytes() == before
+
+
+async def test_a_spec_that_cannot_be_written_anew_is_tried_again_at_a_start(bench: Bench) -> None:
+    bench.api.add(a_claim())
+    bench.join()
+    await bench.preparer.prepare(ref())
+    path = spec_path(bench.settings.cdi_root, ref().uid)
+    before = path.read_bytes()
+    shutil.rmtree(bench.settings.cdi_root)
+    bench.settings.cdi_root.write_text("a file in the place of the folder")
+    async with sweeping(bench):
+        await asyncio.sleep(1)
+        bench.settings.cdi_root.unlink()
+        await asyncio.sleep(10)
+        assert path.read_bytes() == before
