@@ -18,6 +18,8 @@ from interlace.kube.log import configure
 
 OUTAGE = 60.0
 """Seconds for which something is away; tests take 10."""
+MANY = 10_000
+"""Random objects a kind; tests take 150."""
 
 
 def main() -> int:
@@ -54,7 +56,7 @@ def main() -> int:
         print("\n".join(row.name for row in (chosen if options.only else ROWS)))
         return 0
     configure("error", json=False)
-    good = asyncio.run(run(chosen, outage=options.outage, tell=lambda line: print(line, flush=True)))
+    good = asyncio.run(run(chosen, outage=options.outage, many=MANY, tell=lambda line: print(line, flush=True)))
     PAGE.write_text(page(load()))
     return 0 if good else 1
 

@@ -129,7 +129,7 @@ ROWS: Final = (
         made="power cut and a start with a new boot id",
         holds="Its Pod, the same, is prepared anew, nvidia-imex runs there, and all 3 nodes are Ready.",
         act=rebooted,
-        cheap=True,
+        limit=200,
     ),
     Row(
         name="node-moved",
@@ -138,5 +138,6 @@ ROWS: Final = (
         made="power cut, another NVLink clique id, a start",
         holds="All 3 nodes are Ready, that one in its new clique; the old node map has it no more.",
         act=moved,
+        limit=200,
     ),
 )

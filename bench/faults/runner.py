@@ -20,6 +20,7 @@ import msgspec
 from bench.faults.beds import Ground, run_ground
 from bench.faults.row import Row
 from bench.faults.stage import Stage
+from interlace.api.core import Event
 
 RESULTS: Final = Path(__file__).with_name("results")
 _numbers = itertools.count()
@@ -48,18 +49,23 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Runnable processes over one minute when the row began."""
 
 
-async def play(row: Row, ground: Ground, *, outage: float) -> Result:
-    """Play a row in a namespace of its own. What it raises is in the result; the ground is cleared in any case."""
-    stage = Stage(ground.cluster, wire=ground.wire, namespace=f"fault-{next(_numbers)}", limit=row.limit, outage=outage)
-    load, failure = os.getloadavg()[0], ""
-    await stage.open()
+async def play(row: Row, ground: Ground, *, outage: float, many: int) -> Result:
+    """Play a row in a namespace of its own. What it raises is in the result, and then its ground is of no more use."""
+    stage = Stage(
+        ground.cluster,
+        wire=ground.wire,
+        namespace=f"fault-{next(_numbers)}",
+        limit=row.limit,
+        outage=outage,
+        many=many,
+    )
+    load, failure, events = os.getloadavg()[0], "", list[Event]()
     try:
-        try:
-            async with asyncio.timeout(2 * row.limit + outage):
-                await row.act(stage)
-            stage.end()
-        finally:
-            events = await stage.events()
+        await stage.open()
+        async with asyncio.timeout(2 * row.limit + outage):
+            await row.act(stage)
+        stage.end()
+        events = await stage.events()
         await stage.clear()
     except Exception as error:  # noqa: BLE001  whatever a row shows is its result
         failure = f"{type(error).__name__}: {error}"
@@ -101,7 +107,9 @@ def save(result: Result, folder: Path = RESULTS) -> None:
     new.replace(folder / f"{result.row}.json")
 
 
-async def run(rows: Iterable[Row], *, outage: float, tell: Callable[[str], None], folder: Path = RESULTS) -> bool:
+async def run(
+    rows: Iterable[Row], *, outage: float, many: int, tell: Callable[[str], None], folder: Path = RESULTS
+) -> bool:
     """Play rows, each bed once, a fresh cluster after a row that failed; whether all were good."""
     good = True
     waiting = list(rows)
@@ -114,7 +122,7 @@ async def run(rows: Iterable[Row], *, outage: float, tell: Callable[[str], None]
                     tell(f"{row.name}: not played, it needs root")
                     continue
                 began = time.monotonic()
-                result = await play(row, ground, outage=outage)
+                result = await play(row, ground, outage=outage, many=many)
                 save(result, folder)
                 shown = f"{result.seconds:.2f} s to the end state" if result.seconds is not None else "no figure"
                 tell(f"{row.name}: {result.failure or shown} ({time.monotonic() - began:.0f} s in all)")

@@ -32,7 +32,7 @@ DAEMON: Final = "interlace-simulated/daemon"
 class Stage:
     """One row's view of the cluster. Waits raise ``NotReachedError`` after ``limit`` seconds."""
 
-    def __init__(self, cluster: Cluster, *, wire: Wire, namespace: str, limit: float, outage: float = 10.0) -> None:
+    def __init__(self, cluster: Cluster, *, wire: Wire, namespace: str, limit: float, outage: float, many: int) -> None:
         self.cluster = cluster
         self.wire = wire
         """What our components reach the API server through."""
@@ -40,6 +40,8 @@ class Stage:
         self.limit = limit
         self.outage = outage
         """Seconds for which rows take something away that comes back by itself."""
+        self.many = many
+        """How many random objects a kind."""
         self.struck: float | None = None
         self.mended: float | None = None
         self.ended: float | None = None
@@ -66,14 +68,14 @@ class Stage:
         """Make the namespace."""
         await self.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
 
-    async def start(self, name: str, *, count: int, nodes: Iterable[str] = (), **pod: Any) -> None:
+    async def start(self, name: str, *, count: int, nodes: Iterable[str] = (), gpus: int = 4, **pod: Any) -> None:
         """A domain and a Deployment of ``count`` Pods that use it, on ``nodes`` alone if given."""
         await self.cluster.apply(domain(name, namespace=self.namespace))
-        await self.scale(name, count=count, nodes=nodes, **pod)
+        await self.scale(name, count=count, nodes=nodes, gpus=gpus, **pod)
 
-    async def scale(self, name: str, *, count: int, nodes: Iterable[str] = (), **pod: Any) -> None:
+    async def scale(self, name: str, *, count: int, nodes: Iterable[str] = (), gpus: int = 4, **pod: Any) -> None:
         """The Deployment alone; other arguments as at its start."""
-        wanted = deployment(name, namespace=self.namespace, count=count, nodes=list(nodes), pod=pod)
+        wanted = deployment(name, namespace=self.namespace, count=count, nodes=list(nodes), gpus=gpus, pod=pod)
         await self.cluster.apply(wanted)
 
     async def remove(self, name: str) -> None:

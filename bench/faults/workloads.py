@@ -23,16 +23,22 @@ def domain(name: str, *, namespace: str, **spec: Any) -> dict[str, Any]:
 
 
 def deployment(
-    name: str, *, namespace: str, count: int, nodes: Sequence[str] = (), pod: Mapping[str, Any] | None = None
+    name: str,
+    *,
+    namespace: str,
+    count: int,
+    nodes: Sequence[str] = (),
+    gpus: int = 4,
+    pod: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A Deployment of Pods with one channel each and all GPUs of a node."""
+    """A Deployment of Pods with one channel each and, if nothing else is said, all GPUs of a node."""
     spec: dict[str, Any] = {
         "terminationGracePeriodSeconds": 0,
         "containers": [
             {
                 "name": "c",
                 "image": "localhost/pause:1",
-                "resources": {"claims": [{"name": "channel"}], "limits": {"nvidia.com/gpu": "4"}},
+                "resources": {"claims": [{"name": "channel"}], "limits": {"nvidia.com/gpu": str(gpus)}},
             }
         ],
         "resourceClaims": [{"name": "channel", "resourceClaimTemplateName": f"{name}-channel"}],

@@ -38,6 +38,10 @@ class Faults:
         message = "The apiserver is shutting down, please try again later."
         self.refuse(count, lambda: errors.too_many_requests(message, retry_after), resource=resource)
 
+    def forgive(self) -> None:
+        """No refusal is due any more."""
+        self._refusals.clear()
+
     def check(self, resource: str) -> None:
         """Called for each request. Raises the ApiFault that is due."""
         for refusal in self._refusals:
