@@ -55,9 +55,10 @@ def test_noise_is_measured_where_a_size_is_repeated_three_times() -> None:
     assert change.noise == 0.5
 
 
-def test_many_repeats_on_both_sides_are_also_tested_by_rank() -> None:
+@pytest.mark.parametrize("repeats", [5, 6, 15])
+def test_many_repeats_on_both_sides_are_also_tested_by_rank(repeats: int) -> None:
     slow = times(rate=120, floor_us=130)
-    changes = compare(runs_of(HEALTHY, repeats=6, jitter=0.01), runs_of(slow, repeats=6, jitter=0.01))
+    changes = compare(runs_of(HEALTHY, repeats=repeats, jitter=0.01), runs_of(slow, repeats=repeats, jitter=0.01))
     large = next(change for change in changes if change.size == GIB)
     assert large.p is not None
     assert large.p < 0.01
@@ -87,7 +88,9 @@ def test_no_change_below_three_percent_means_anything() -> None:
 
 def test_the_rank_test_knows_equal_and_separate_samples() -> None:
     assert mann_whitney([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]) == pytest.approx(1.0)
-    assert mann_whitney([1, 2, 3, 4, 5], [11, 12, 13, 14, 15]) == pytest.approx(0.0122, abs=0.001)
+    assert mann_whitney([1, 2, 3, 4, 5], [11, 12, 13, 14, 15]) == pytest.approx(2 / 252)
+    assert mann_whitney([1, 1, 1, 1, 1], [2, 2, 2, 2, 2]) == pytest.approx(2 / 252)
+    assert mann_whitney([1, 2, 3, 4, 5], [5, 12, 13, 14, 15]) == pytest.approx(4 / 252)
     assert mann_whitney([3, 3, 3, 3, 3], [3, 3, 3, 3, 3]) == 1.0
 
 
@@ -97,3 +100,10 @@ def test_the_rank_test_is_symmetric_and_a_probability(first: list[float], second
     p = mann_whitney(first, second)
     assert 0 <= p <= 1
     assert p == pytest.approx(mann_whitney(second, first))
+
+
+def test_the_rank_test_of_many_values_comes_close_to_the_exact_one() -> None:
+    dice = random.Random(3)
+    first, second = [dice.gauss(0, 1) for _ in range(13)], [dice.gauss(0.7, 1) for _ in range(13)]
+    assert mann_whitney(first[:12], second[:12]) == pytest.approx(mann_whitney(first, second), abs=0.1)
+    assert mann_whitney([*range(13)], [*range(13, 26)]) < 1e-4
