@@ -2,11 +2,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.interlace-ready
-TIERS := tests/unit tests/contract tests/cluster
+TIERS := tests/unit tests/contract tests/cluster tests/node tests/browser
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test check seeds bench programs lock clean
+.PHONY: help venv demo test check seeds bench faults programs lock clean
 
 help: ## Say what the targets do
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -27,14 +27,20 @@ seeds: $(STAMP) ## The demo with the two manifests of the seed page in ../shared
 programs: $(STAMP) ## Build the real control plane for tests, once (7 minutes on 2 cores)
 	@$(BIN)/python -m testbed get > /dev/null
 
-test: $(STAMP) programs ## Unit, contract and cluster tests; a tier whose parts are missing fails
+test: $(STAMP) programs ## All tiers: unit, contract, cluster, node (root), browser; one whose parts are missing fails
 	@$(BIN)/python -m pytest $(TIERS) $(ARGS)
 
 bench: $(STAMP) programs ## Measure domains, idle memory and the start of the command; writes docs/performance.md
 	-@$(BIN)/python -m bench.cli
 	-@$(BIN)/python -m bench.footprint
+	-@$(BIN)/python -m bench.webhook
+	-@$(BIN)/python -m bench.nccl_log
 	@$(BIN)/python -m bench.domains $(ARGS)
 	@$(BIN)/python -m bench.domains report
+
+faults: $(STAMP) programs ## Make every fault of the table happen; writes docs/reliability.md
+	@$(BIN)/python -m bench.faults $(ARGS)
+	@$(BIN)/python -m bench.faults report
 
 check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/ruff check --quiet
