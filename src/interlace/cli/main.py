@@ -54,6 +54,11 @@ class Verbs(click.Group):
             if end.message:
                 click.echo(f"interlace: {end.message}", err=True)
             ctx.exit(end.code)
+        except BrokenPipeError:  # click knows what to do when nobody reads
+            raise
+        except OSError as error:  # such as a full disk behind stdout
+            click.echo(f"interlace: {error.strerror or error}", err=True)
+            ctx.exit(Code.FAILED)
         except KeyboardInterrupt:  # while a verb was still being imported
             ctx.exit(Code.INTERRUPTED)
 

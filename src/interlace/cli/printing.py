@@ -28,6 +28,8 @@ def console_on(stream: TextIO) -> Console:
 def echo(renderable: RenderableType, *, stream: TextIO | None = None) -> None:
     """Print to stdout (or ``stream``); in a file no line ends with blanks."""
     stream = stream or sys.stdout
+    if stream is None:  # closed by the caller, who wants the exit code alone
+        return
     console = console_on(stream)
     if console.is_terminal:
         console.print(renderable)

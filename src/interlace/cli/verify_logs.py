@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from interlace.verify.run import Run
 
 JOB: Final = "job/"
-_DOCUMENT: Final = b'{"runs"'
+_DOCUMENT: Final = re.compile(rb'\s*\{\s*"runs"\s*:')
+_HEAD: Final = 64
 
 
 class Logs(msgspec.Struct, kw_only=True):
@@ -31,38 +34,45 @@ class Logs(msgspec.Struct, kw_only=True):
         self.events += other.events
 
 
+def stdin() -> BinaryIO:
+    """Raises Exit where there is none."""
+    if sys.stdin is None:
+        raise Exit(Code.REFUSED, "-: stdin is closed; give a file, or pipe a log into the command")
+    return sys.stdin.buffer
+
+
 def read_files(names: Iterable[str]) -> Logs:
-    """Logs of nccl-tests, or documents of ``verify parse``; ``-`` is stdin. Raises Exit for what cannot be opened."""
+    """Logs of nccl-tests, or documents of ``verify parse``; ``-`` is stdin. Raises Exit for what cannot be opened.
+
+    Each is read once and in one go, so that pipes (``<(kubectl logs ...)``) lose nothing.
+    """
     logs = Logs(runs=[], events=[])
     for name in names:
-        logs.add(_read_stdin() if name == "-" else _read_file(Path(name)))
+        try:
+            if name == "-":
+                logs.add(_read(stdin(), source=name))
+            else:
+                with open(name, "rb") as file:  # noqa: PTH123  an empty name is no folder
+                    logs.add(_read(file, source=name))
+        except (OSError, ValueError) as error:
+            cause = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise Exit(Code.REFUSED, f"{name}: {cause}; give logs that can be read, or - for stdin") from None
     return logs
 
 
-def _read_stdin() -> Logs:
+def _read(file: BinaryIO, *, source: str) -> Logs:
+    from interlace.verify.baseline import decode
     from interlace.verify.reader import BLOCK, read
 
     logs = Logs(runs=[], events=[])
-    blocks = iter(lambda: sys.stdin.buffer.read(BLOCK), b"")
-    logs.runs += read(blocks, events=logs.events.append, begun=True)
-    return logs
-
-
-def _read_file(path: Path) -> Logs:
-    from interlace.verify.baseline import decode
-    from interlace.verify.reader import read_log
-
-    logs = Logs(runs=[], events=[])
-    try:
-        with path.open("rb") as file:
-            ours = file.read(len(_DOCUMENT)) == _DOCUMENT
-        if ours and (runs := decode(path.read_bytes(), source=str(path))) is not None:
+    blocks = iter(lambda: file.read(BLOCK), b"")
+    head = file.read(_HEAD)
+    if _DOCUMENT.match(head):
+        head += file.read()
+        if (runs := decode(head, source=source)) is not None:
             logs.runs += runs
-        else:
-            logs.runs += read_log(path, events=logs.events.append, begun=True)
-    except (OSError, ValueError) as error:
-        cause = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise Exit(Code.REFUSED, f"{path}: {cause}; give logs that can be read, or - for stdin") from None
+            return logs
+    logs.runs += read(chain([head], blocks), source=source, events=logs.events.append, begun=True)
     return logs
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from interlace.cli.exits import Code, Exit
+from interlace.cli.verify_logs import stdin
 
 if TYPE_CHECKING:
     from interlace.verify.run import Half, Run
@@ -47,7 +48,7 @@ def parse(*, files: tuple[str, ...], form: str) -> None:
 
 def _open(name: str, stack: ExitStack) -> BinaryIO:
     if name == "-":
-        return sys.stdin.buffer
+        return stdin()
     try:
         file = stack.enter_context(open(name, "rb"))  # noqa: PTH123, SIM115  the stack closes it
         file.peek(1)
@@ -72,10 +73,13 @@ def _as_json(runs: Iterator[Run]) -> int:
     from interlace.verify.run import document
 
     out, number = sys.stdout, 0
+    if out is None:  # closed by the caller, who wants the exit code alone
+        return sum(1 for _ in runs)
     out.write('{"runs":[')
     for number, run in enumerate(runs, 1):
         out.write("," * (number > 1) + msgspec.json.encode(document(run)).decode())
     out.write("]}\n")
+    out.flush()
     return number
 
 
