@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -16,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from interlace.verify.report.content import Report
 from interlace.verify.report.junit import junit
 from interlace.verify.report.markdown import markdown
+from interlace.verify.report.matrix import Finding, Matrix, Node, Pair
 from interlace.verify.report.prometheus import SIZES, exposition
 from interlace.verify.report.table import SCHEMA, csv_text, document
 from interlace.verify.run import document as run_document
@@ -23,8 +25,13 @@ from tests.unit.verify.recorded import DATA, published
 from tests.unit.verify.reports import EVIL, matrix_of, of_lines, pairs_document
 from tests.unit.verify.scenes import HEALTHY, SWEEP, table, times
 
-FORMS = {"junit": junit, "markdown": markdown, "prometheus": exposition, "csv": csv_text,
-         "json": lambda report: msgspec.json.encode(document(report)).decode()}  # fmt: skip
+FORMS: dict[str, Callable[[Report], str]] = {
+    "junit": junit,
+    "markdown": markdown,
+    "prometheus": exposition,
+    "csv": csv_text,
+    "json": lambda report: msgspec.json.encode(document(report)).decode(),
+}
 EXAMPLES = settings(max_examples=40, deadline=None)
 
 
@@ -35,7 +42,7 @@ def fails() -> Report:
 def samples(report: Report) -> dict[str, list[tuple[dict[str, str], float]]]:
     return {
         family.name: [(each.labels, each.value) for each in family.samples]
-        for family in text_string_to_metric_families(exposition(report))  # type: ignore[no-untyped-call]
+        for family in text_string_to_metric_families(exposition(report))
     }
 
 
@@ -170,3 +177,11 @@ def test_no_form_holds_a_token_of_a_recorded_environment() -> None:
     for form in FORMS.values():
         assert "EXAMPLE_SERVICE_TOKEN" not in form(report)
         assert "must-never-be-stored" not in form(report)
+
+
+def test_the_page_of_the_manual_names_every_gauge_column_and_key() -> None:
+    manual = (DATA.parents[1] / "docs" / "reports.md").read_text()
+    assert all(f"`{name}" in manual for name in samples(fails()))
+    assert all(f"`{key}`" in manual for key in document(fails()))
+    for struct in (Matrix, Pair, Node, Finding):
+        assert all(f"`{key}" in manual for key in struct.__struct_encode_fields__), struct

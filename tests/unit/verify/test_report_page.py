@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from itertools import pairwise
 from xml.etree import ElementTree as ET
@@ -10,12 +11,15 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from interlace.fabric.family import find
+from interlace.verify.judgement import judge
 from interlace.verify.report import figures, heatmap
 from interlace.verify.report.content import Report, groups, highlights
 from interlace.verify.report.page import page
 from interlace.verify.report.palette import HEAT
 from interlace.verify.report.picture import Picture
 from interlace.verify.report.topology import topology
+from interlace.verify.run import Half, Row, Run
 from tests.unit.verify.recorded import published
 from tests.unit.verify.reports import EVIL, matrix_of, of_lines, pairs_document
 from tests.unit.verify.scenes import HEALTHY, said, table, times
@@ -109,7 +113,7 @@ def test_several_runs_of_one_thing_share_a_picture_and_their_median_is_the_table
     found = groups(report)
     assert [(each.collective, len(each.assessments)) for each in found] == [("all_gather", 2), ("alltoall", 1)]
     picture = figures.bandwidth(found[0], id="x")
-    assert "2 runs are thin lines" in picture.description
+    assert "2 runs are thin lines, the median of all is a thick one" in picture.description
     assert "out-of-place, median of 2 runs" in texts(picture)
     first, second = (each.run.rows[-1].oop for each in found[0].assessments)
     assert first is not None
@@ -180,6 +184,22 @@ def test_each_rail_has_a_map_of_its_own() -> None:
     assert written.count('<figure class="heatmap"') == 2
 
 
+def test_a_finding_of_one_rail_is_outlined_in_the_map_of_that_rail_alone() -> None:
+    document = pairs_document(nodes=3)
+    document["pairs"] = [{**pair, "rail": rail} for rail in range(2) for pair in document["pairs"]]
+    document["findings"] = [{"kind": "node", "names": ["node-01"], "text": "node node-01 on rail 1 is slow", "rail": 1}]
+    drawn = [heatmap.heatmap(matrix_of(document), rail=rail, id="x").svg for rail in range(2)]
+    assert ["stroke: var(--bad)" in each for each in drawn] == [False, True]
+    assert ["node-01 on rail 1" in each for each in drawn] == [False, True]
+
+
+def test_what_a_node_reaches_with_all_others_stands_beside_its_row() -> None:
+    document = pairs_document(nodes=3)
+    assert "node's own share" not in texts(heatmap.heatmap(matrix_of(document), rail=None, id="x"))
+    document["nodes"][1]["share"] = 0.61
+    assert {"node's own share", "61%"} <= set(texts(heatmap.heatmap(matrix_of(document), rail=None, id="x")))
+
+
 def test_many_nodes_get_a_table_instead_of_a_map_that_nobody_can_read() -> None:
     report = Report(matrix=matrix_of(pairs_document(nodes=heatmap.MOST_NODES + 2, slow="node-07")))
     written = page(report)
@@ -196,7 +216,7 @@ def test_the_topology_shows_racks_cliques_and_what_is_bad(both: Report) -> None:
         shown
     )
     assert "6 nodes in 2 racks." in picture.description
-    assert ("node-04", "rack-1", "cluster.1", "✕ slow") in picture.rows
+    assert ("node-04", "rack-1", "cluster.1", "-", "✕ slow") in picture.rows
 
 
 def test_the_hosts_of_a_log_are_a_topology_whose_racks_nobody_knows() -> None:
@@ -258,3 +278,14 @@ def test_nothing_measured_is_a_page_that_cannot_tell() -> None:
     assert "? cannot tell</span>" in written
     assert "No run has a size to draw." in written
     assert "No pairs were measured" in written
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, 1e300, math.inf, math.nan])
+def test_no_number_of_a_log_keeps_a_page_from_being_written(value: float) -> None:
+    good = Half(time_us=10.0, algbw=1.0, busbw=1.0, wrong=0)
+    odd = Half(time_us=value, algbw=value, busbw=value, wrong=0)
+    halves = ((8, good), (1, odd), (1 << 20, odd), (10**30, odd))
+    rows = tuple(Row(size=size, count=1, type="float", oop=half) for size, half in halves)
+    run = Run(collective="all_gather", ranks=16, rows=rows, nodes=2)
+    written = page(Report(judgement=judge((run,), (), family=find("a3-mega"))))
+    assert written.count('<figure class="curve"') == 2

@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interlace.fabric import bands
+from interlace.fabric.bands import Band
+from interlace.verify.attribution import attribute
+from interlace.verify.measurement import Reading
+from interlace.verify.pairing import Level
 from interlace.verify.report.content import Report
 from interlace.verify.report.matrix import MatrixError, decode
+from interlace.verify.schedule import Plan, rounds
+from interlace.verify.standing import document as pairs_printed
+from interlace.verify.standing import stand
+from interlace.verify.tournament import Played
 from tests.unit.verify.recorded import published
 from tests.unit.verify.reports import matrix_of, of_lines, pairs_document
 
@@ -66,6 +75,35 @@ def test_pairs_have_a_verdict_of_their_own(document: dict[str, Any], verdict: st
     found = matrix_of(document).conclusion()
     assert found[0] == verdict
     assert cause in found[1]
+
+
+def test_what_verify_pairs_prints_is_read_whole() -> None:
+    nodes = tuple(f"node-{at}" for at in range(8))
+    plan = Plan(nodes=nodes)
+    readings = [
+        Reading(match=each, busbw=180.0 * (0.6 if "node-3" in each.nodes else 1.0), size=1 << 30)
+        for step in rounds(plan)
+        for each in step
+    ]
+    band = bands.band("a3-mega", scope="nodes", collective="all_gather")
+    assert band is not None
+    found = attribute(readings, expected={"inside": band.pass_share * band.bound_gb_s}, noise=0.01)
+    known: dict[Level, Band] = {"inside": band}
+    standing = stand(found, Played(), readings, bands=known)
+    printed = pairs_printed(
+        standing, found, plan, readings, bands=known, racks={"node-3": "rack-1"}, simulated=True, gpu_hours=1.0
+    )
+    matrix = matrix_of(printed)
+    assert matrix.conclusion() == (standing.verdict, standing.cause)
+    assert [each.names for each in matrix.findings] == [("node-3",)]
+    assert len(matrix.pairs) == 28
+    assert matrix.simulated
+    slow = next(node for node in matrix.nodes if node.name == "node-3")
+    assert slow.rack == "rack-1"
+    assert slow.share == pytest.approx(0.6)
+    expected = matrix.expectation("inside")
+    assert expected is not None
+    assert (expected.bound, expected.passes, expected.degraded) == (200, 160, 130)
 
 
 def test_without_a_band_pairs_are_held_against_their_median_and_that_is_said() -> None:

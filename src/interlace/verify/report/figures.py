@@ -23,6 +23,8 @@ _STYLES: Final = {"out-of-place": ("first", "o", "-"), "in-place": ("second", "s
 _SIZE: Final = (5.2, 3.7)
 """Inches."""
 _TICKS: Final = 7
+_THIN: Final = 64
+"""Runs that have a line of their own; more make a black area and a large file. The median is over all."""
 
 
 def bandwidth(group: Group, *, id: str) -> Picture:
@@ -104,7 +106,7 @@ def _draw(axes: Axes, group: Group, *, of: Callable[[Point], float]) -> None:
         found = lines(runs, place)
         style = {"color": stand_in(name), "linestyle": dash}
         if len(found) > 1:
-            for line in found:
+            for line in found[:_THIN]:
                 axes.plot([point.size for point in line], [of(point) for point in line], linewidth=0.6, **style)  # type: ignore[arg-type]
         middle = _middle(found)
         if middle:
@@ -241,7 +243,9 @@ def _describe(group: Group) -> str:
         last = points[max(points)]
         told.append(f"The {place} curve ends at {last.busbw:.4g} GB/s at {size_name(last.size)}.")
     if len(group.assessments) > 1:
-        told.append(f"{len(group.assessments)} runs are thin lines, their median is a thick one.")
+        shown = min(_THIN, len(group.assessments))
+        which = f"The first {shown} of {len(group.assessments)}" if shown < len(group.assessments) else f"{shown}"
+        told.append(f"{which} runs are thin lines, the median of all is a thick one.")
     band = group.band
     if band is not None:
         told.append(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from interlace.verify.report.matrix import Matrix, Node, Pair
+from interlace.verify.report.matrix import Finding, Matrix, Node, Pair
 from interlace.verify.report.palette import HEAT, ink_on, stand_in
 from interlace.verify.report.picture import MOST_ROWS, Picture, element
 from interlace.verify.report.plotting import figure, svg_of
@@ -41,9 +41,10 @@ def heatmap(matrix: Matrix, *, rail: int | None, id: str) -> Picture:
         _draw_cells(axes, steps)
         _write_values(axes, nodes, pairs, matrix)
         _draw_borders(axes, nodes)
-        _outline(axes, nodes, matrix)
+        _outline(axes, nodes, [each for each in matrix.findings if each.rail in {None, rail}])
+        _write_shares(axes, nodes)
         _name_nodes(axes, nodes)
-        _legend(axes, matrix, steps)
+        _legend(axes, matrix, steps, rail=rail)
         svg = svg_of(canvas)
     titles = [_told(row, column, pairs.get((row.name, column.name))) for row in nodes for column in nodes]
     rows = table(matrix, rail=rail)
@@ -145,13 +146,13 @@ def _draw_borders(axes: Axes, nodes: tuple[Node, ...]) -> None:
             axes.plot([0, len(nodes)], [at, at], color=stand_in("ink"), linewidth=width)
 
 
-def _outline(axes: Axes, nodes: tuple[Node, ...], matrix: Matrix) -> None:
+def _outline(axes: Axes, nodes: tuple[Node, ...], findings: list[Finding]) -> None:
     """Boxes around what findings name: the row and column of a node, the cells of a pair."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415
 
     place = {node.name: at for at, node in enumerate(nodes)}
     style = {"fill": False, "edgecolor": stand_in("bad"), "linewidth": 2.2, "clip_on": False}
-    for each in matrix.findings:
+    for each in findings:
         at = [place[name] for name in each.names if name in place]
         if each.kind == "node" and len(at) == 1:
             axes.add_patch(Rectangle((0, at[0]), len(nodes), 1, **style))  # type: ignore[arg-type]
@@ -159,6 +160,17 @@ def _outline(axes: Axes, nodes: tuple[Node, ...], matrix: Matrix) -> None:
         elif each.kind in {"link", "pair"} and len(at) == 2:
             axes.add_patch(Rectangle((at[0], at[1]), 1, 1, **style))  # type: ignore[arg-type]
             axes.add_patch(Rectangle((at[1], at[0]), 1, 1, **style))  # type: ignore[arg-type]
+
+
+def _write_shares(axes: Axes, nodes: tuple[Node, ...]) -> None:
+    """Beside each row what its node reaches with all its partners."""
+    if all(node.share is None for node in nodes):
+        return
+    size = 8 if len(nodes) <= _VALUES_UP_TO else 6
+    axes.text(len(nodes) + 0.3, -0.3, "node's own share", fontsize=size, rotation=90, va="bottom", ha="left")
+    for at, node in enumerate(nodes):
+        if node.share is not None:
+            axes.text(len(nodes) + 0.3, at + 0.5, f"{node.share:.0%}", fontsize=size, va="center")
 
 
 def _name_nodes(axes: Axes, nodes: tuple[Node, ...]) -> None:
@@ -176,7 +188,7 @@ def _name_nodes(axes: Axes, nodes: tuple[Node, ...]) -> None:
         label.set_rotation(90)
 
 
-def _legend(axes: Axes, matrix: Matrix, steps: list[list[int]]) -> None:
+def _legend(axes: Axes, matrix: Matrix, steps: list[list[int]], *, rail: int | None) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415
 
     told = _scale(matrix)
@@ -186,7 +198,7 @@ def _legend(axes: Axes, matrix: Matrix, steps: list[list[int]]) -> None:
     ]
     if any(step == _NOT_RUN for row in steps for step in row):
         handles.append(Patch(facecolor=stand_in("none"), edgecolor=stand_in("quiet"), label="nothing measured"))
-    if any(each.kind in {"node", "link", "pair"} for each in matrix.findings):
+    if any(each.kind in {"node", "link", "pair"} and each.rail in {None, rail} for each in matrix.findings):
         handles.append(Patch(fill=False, edgecolor=stand_in("bad"), linewidth=2.2, label="named as bad"))
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=2, fontsize=8.5)
 
@@ -231,5 +243,5 @@ def _describe(matrix: Matrix, *, rail: int | None) -> str:
             )
     counted = [_stands(matrix, pair).partition(":")[0] for pair in pairs]
     told.append(", ".join(f"{counted.count(each)} {each}" for each in dict.fromkeys(sorted(counted))) + ".")
-    told += [f"{each.text}." for each in matrix.findings]
+    told += [f"{each.text}." for each in matrix.findings if each.rail in {None, rail}]
     return " ".join(told)

@@ -33,6 +33,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     rack: str = ""
     clique: str = ""
+    share: float | None = None
+    """Of what is typical that the node reaches with its partners; None where nobody can tell."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +73,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """A sentence without its full stop."""
     fault: Literal["slow", "fails", "wrong data"] = "slow"
+    rail: int | None = None
+    """None: all rails, or measured together."""
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,7 +52,14 @@ def topology(report: Report, *, id: str) -> Picture | None:
     title = "Racks and cliques of the nodes"
     description = _describe(boxes, cliques, findings)
     rows = tuple(
-        (node.name, node.rack or "not known", node.clique or "not known", marks.get(node.name, "")) for node in nodes
+        (
+            node.name,
+            node.rack or "not known",
+            node.clique or "not known",
+            f"{node.share:.0%}" if node.share is not None else "-",
+            marks.get(node.name, ""),
+        )
+        for node in nodes
     )
     return Picture(
         id=id,
@@ -65,7 +72,7 @@ def topology(report: Report, *, id: str) -> Picture | None:
             title=title,
             description=description,
         ),
-        head=("node", "rack", "clique", "named as bad"),
+        head=("node", "rack", "clique", "share of typical", "named as bad"),
         rows=rows[:MOST_ROWS],
         left_out=max(0, len(rows) - MOST_ROWS),
     )
