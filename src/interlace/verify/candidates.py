@@ -143,7 +143,7 @@ def _against(node: Node, pods: Iterable[GpuPod] | None, family: Family) -> Itera
     gpus = int(node.status.allocatable.get(GPU, "0"))
     users = [pod for pod in pods or () if pod.spec.node_name == name and pod.gpus]
     if not _fits(node, family) and family.node.gke and machine not in family.machines:
-        yield f"node {name} is a {machine or 'machine of no type'}, and {family.id} is {' or '.join(family.machines)}"
+        yield f"node {name} is of type {machine or 'unknown'}, and {family.id} is {' or '.join(family.machines)}"
     elif gpus < family.node.gpus:
         yield f"node {name} has {gpus} of {family.node.gpus} GPUs; see what `kubectl describe node {name}` says of them"
     elif node.spec.unschedulable:

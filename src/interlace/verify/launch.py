@@ -17,7 +17,7 @@ import msgspec
 
 from interlace.api.meta import ObjectMeta, Resource, Struct
 from interlace.kube.client import Client
-from interlace.kube.errors import ApiError, KubeError, NotFound
+from interlace.kube.errors import BadRequest, Forbidden, Invalid, KubeError, NotFound
 from interlace.kube.informer import Informer
 from interlace.kube.untyped import Discovery, Untyped, untyped
 from interlace.verify.podlogs import JobLogs, ProbePod, job_logs
@@ -131,7 +131,11 @@ async def _made(client: Client, objects: Sequence[Object]) -> AsyncIterator[None
             kind = untyped(await discovery.resolve(each["apiVersion"], each["kind"]))
             body = {**each, "metadata": {**each["metadata"], "ownerReferences": owner}} if owner else each
             made.append((kind, each))  # before it is: a request that is cut off may have been heard
-            answer = await client.create(kind, body, namespace=each["metadata"]["namespace"])
+            try:
+                answer = await client.create(kind, body, namespace=each["metadata"]["namespace"])
+            except (BadRequest, Forbidden, Invalid, NotFound):  # the server says that it is not there
+                made.pop()
+                raise
             if each["kind"] == "Job":
                 owner = [{"apiVersion": each["apiVersion"], "kind": "Job", "name": answer.metadata.name,
                           "uid": answer.metadata.uid}]  # fmt: skip
@@ -255,7 +259,7 @@ class _Watched:
             query = {"tailLines": str(_PEEKED), "container": first.spec.containers[0].name}
             try:
                 text = await self._client.request("GET", path, query=query, headers={"Accept": "*/*"})
-            except (ApiError, KubeError):  # not started yet; what matters is read at the end
+            except KubeError:  # not started yet; what matters is read at the end
                 continue
             lines = text.decode(errors="replace").splitlines()
             new = lines[lines.index(seen[-1]) + 1 :] if seen and seen[-1] in lines else lines

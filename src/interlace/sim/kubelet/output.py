@@ -80,12 +80,12 @@ async def serve_logs(node: HollowNode) -> AsyncIterator[int]:
 
     app = web.Application()
     app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", answer)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
         with tempfile.TemporaryDirectory(prefix="interlace-") as folder:
             context, _ = await asyncio.to_thread(make, Path(folder))
-        await web.TCPSite(runner, node.tray.address, 0, ssl_context=context, shutdown_timeout=0.1).start()
+        await web.TCPSite(runner, node.tray.address, 0, ssl_context=context).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
