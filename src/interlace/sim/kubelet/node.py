@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import shutil
 import uuid
 from collections.abc import Callable
@@ -21,7 +22,7 @@ import aiohttp
 from interlace.api.computedomain import NODE_CLIQUE_LABEL
 from interlace.api.core import Lease, Node
 from interlace.kube.client import Client
-from interlace.kube.errors import AlreadyExists, KubeError
+from interlace.kube.errors import AlreadyExists, KubeError, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.informer import Informer
 from interlace.kube.log import get_logger
@@ -42,6 +43,8 @@ REGISTRAR = "var/lib/kubelet/plugins_registry"
 PLUGINS = "var/lib/kubelet/plugins"
 CDI = "var/run/cdi"
 _LEASES = "kube-node-lease"
+_STATUS_BEATS = 10
+"""Renewals of the Lease to one look at the own Node."""
 TOKEN_LIFE = 3607
 """Seconds, as kubelet asks for by default."""
 TOKEN_RENEWAL = 0.8
@@ -150,7 +153,6 @@ class HollowNode:
         capacity = {"cpu": "144", "memory": "960Gi", "pods": "110"}
         if self.tray.gpus:
             capacity["nvidia.com/gpu"] = str(self.tray.gpus)
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status: dict[str, Any] = {
             "capacity": capacity,
             "allocatable": capacity,
@@ -170,16 +172,7 @@ class HollowNode:
                 "operatingSystem": "linux",
                 "architecture": "arm64",
             },
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "SimulatedKubelet",
-                    "message": "simulated kubelet is running",
-                    "lastHeartbeatTime": now,
-                    "lastTransitionTime": now,
-                }
-            ],
+            "conditions": [_ready()],
         }
         if port is not None:
             status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
@@ -201,12 +194,27 @@ class HollowNode:
         }
 
     async def _beat(self) -> None:
-        while True:
+        """Renew the Lease, and see to it that the Node is called Ready: after a late renewal nobody else will."""
+        loop, renewed = asyncio.get_running_loop(), float("-inf")
+        for beat in itertools.count(1):
+            before = renewed
             try:
                 await self.client.merge_patch(Lease, self.tray.name, {"spec": self._lease_spec()}, namespace=_LEASES)
+                renewed = loop.time()
+                if beat % _STATUS_BEATS == 0 or before + 2 * self.settings.lease < renewed:
+                    await self._stay_ready()
             except KubeError as error:
                 _log.warning("lease not renewed", node=self.tray.name, error=str(error))
             await asyncio.sleep(self.settings.lease)
+
+    async def _stay_ready(self) -> None:
+        """As a kubelet does every 10 s: say again what the control plane has written over."""
+        with contextlib.suppress(NotFound):
+            node = await self.client.get(Node, self.tray.name)
+            if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
+                patch = {"status": {"conditions": [_ready()]}}
+                await self.client.merge_patch(Node, self.tray.name, patch, subresource="status")
+                _log.warning("called Ready again", node=self.tray.name)
 
     # pods
 
@@ -290,3 +298,16 @@ class HollowNode:
             subresource="token",
         )
         return answer.status.token
+
+
+def _ready() -> dict[str, str]:
+    """The condition of a Node whose kubelet runs."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "type": "Ready",
+        "status": "True",
+        "reason": "SimulatedKubelet",
+        "message": "simulated kubelet is running",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }

@@ -23,6 +23,7 @@ from tests.unit.kube.support import PODS, running
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
+NODES = "api/v1/nodes"
 CLAIMS = "apis/resource.k8s.io/v1/resourceclaims"
 
 
@@ -55,14 +56,14 @@ class Calls:
 
 
 @asynccontextmanager
-async def a_node(root: Path) -> AsyncIterator[tuple[Server, HollowNode]]:
+async def a_node(root: Path, *, lease: float = 60) -> AsyncIterator[tuple[Server, HollowNode]]:
     async with Server() as server:
         plane = SimpleNamespace(url=server.url, version="v1.36.0", credentials=lambda *_, **__: server.config)
         node = HollowNode(
             control_machine("127.16.1", root=root),
             plane=cast("Plane", plane),
             programs=Programs(foreign=Forever()),
-            settings=KubeletSettings(plugin_scan=60, lease=60),
+            settings=KubeletSettings(plugin_scan=60, lease=lease),
         )
         async with running(node.run()):
             await eventually(lambda: server.watchers, within=5, what="the node's watch")
@@ -146,3 +147,17 @@ async def test_the_token_of_a_program_is_renewed_before_it_expires(tmp_path: Pat
         server.refuse(500, path="/token")
         await eventually(lambda: token.read_text() != first, within=TOKEN_LIFE, every=60, what="another token")
         assert token.stat().st_mode & 0o777 == 0o600
+
+
+def calls_the_node_ready(server: Server, status: str) -> bool:
+    conditions = server.objects[NODES, "", "control-0"]["status"]["conditions"]
+    return [each["status"] for each in conditions if each["type"] == "Ready"] == [status]
+
+
+async def test_a_node_that_was_called_lost_calls_itself_ready_again(tmp_path: Path) -> None:
+    async with a_node(tmp_path, lease=1) as (server, _):
+        assert calls_the_node_ready(server, "True")
+        node = server.objects[NODES, "", "control-0"]
+        lost = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
+        server.put(NODES, "control-0", namespace="", status=node["status"] | lost)
+        await eventually(lambda: calls_the_node_ready(server, "True"), within=60, what="the kubelet's word")
