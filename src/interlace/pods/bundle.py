@@ -102,7 +102,9 @@ def _outcome(number: int, document: Document, value: Any, *, options: Options, f
     if value is None:
         return Outcome(number=number, line=document.line, text=document.text)
     if isinstance(value, DocumentError):
-        refusal = Refusal(path=f"line {value.line}", value=_glance(document), cause=value.cause, remedy=value.remedy)
+        refusal = Refusal(
+            path=f"line {value.line}", value=_glance(document, value.line), cause=value.cause, remedy=value.remedy
+        )
         return Outcome(number=number, line=document.line, result="refused", refusal=refusal)
     if not isinstance(value, dict):
         refusal = Refusal(
@@ -181,9 +183,10 @@ def _equip(value: dict[str, Any], *, options: Options, found: Surroundings) -> W
     )
 
 
-def _glance(document: Document) -> str:
-    """A line that shows which document it is."""
-    for line in document.text.splitlines():
+def _glance(document: Document, line_number: int) -> str:
+    """The line of the file, or if that is empty the first that shows which document it is."""
+    lines = document.text.split("\n")
+    for line in (*lines[max(line_number - document.line, 0) :][:1], *lines):
         if line.strip() and not line.startswith(("---", "#")):
             return line.strip()[:60]
     return "the document"

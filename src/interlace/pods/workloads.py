@@ -171,6 +171,7 @@ class _Work:
             gpu_containers=later,
             placed=any(places_together(each) for each in self._annotations(at)),
         )
+        self._claims_hide_nothing(template, injection.pod)
         template.update(injection.pod)
         if _RANKS_OVER_SSH.match(f"{self.kind} {at}"):
             self.warnings += [
@@ -183,6 +184,22 @@ class _Work:
         self.software.append(injection.software)
         self.changes += [msgspec.structs.replace(change, path=join(at, change.path)) for change in injection.changes]
         self.warnings += [join(at, warning) for warning in injection.warnings]
+
+    def _claims_hide_nothing(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Refuse names of volumes that the object's own claim templates take from Pods. Raises InjectError."""
+        had = {each.get("name") for each in before["spec"].get("volumes") or []}
+        added = {each.get("name") for each in after["spec"].get("volumes") or []} - had
+        spec: Any = self.value.get("spec")
+        templates = spec.get("volumeClaimTemplates") if isinstance(spec, dict) else None
+        for each in templates if isinstance(templates, list) else ():
+            metadata = each.get("metadata") if isinstance(each, dict) else None
+            if isinstance(metadata, dict) and metadata.get("name") in added:
+                raise InjectError(
+                    f"the volumeClaimTemplates of the {self.kind}",
+                    metadata["name"],
+                    "its volume takes the place of the one that the fabric needs under this name",
+                    "give your volume another name",
+                )
 
     def _named(self, draft: Draft) -> tuple[str, str]:
         """The family that the user names, by the option or on the object around the template, and where."""

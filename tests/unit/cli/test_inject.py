@@ -178,7 +178,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param(
             JOB.replace("name: train", "name: train\n  name: b"), "the key name is there twice", id="a key twice"
         ),
-        pytest.param(JOB.replace("kind: Job", "kind: Job\n\tx: 1"), "line 4: ", id="a tab"),
+        pytest.param(JOB.replace("kind: Job", "kind: Job\n\tx: 1"), "line 4: x: 1: it is no YAML", id="a tab"),
         pytest.param("kind: {{ .Values.kind }}\n", "a template that was not rendered ({{ .Values.kind }})", id="Helm"),
         pytest.param(
             JOB.replace("name: train", 'name: "{{ .Release.Name }}"'), "was not rendered", id="Helm in quotes"

@@ -93,6 +93,22 @@ def test_workers_of_an_mpi_job_without_a_command_run_an_ssh_server(command: list
     ] * lost
 
 
+@pytest.mark.parametrize(("name", "refused"), [("shared-memory", True), ("data", False)])
+def test_a_claim_template_that_would_hide_a_volume_of_the_fabric_is_refused(name: str, refused: bool) -> None:
+    template = {"spec": {"nodeSelector": {MACHINE: "a3-megagpu-8g"}, "containers": [container()]}}
+    outcome = only(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "serve"},
+            "spec": {"template": template, "volumeClaimTemplates": [{"metadata": {"name": name}}]},
+        }
+    )
+    assert (outcome.refusal is not None) is refused
+    if outcome.refusal is not None:
+        assert str(outcome.refusal).startswith("the volumeClaimTemplates of the StatefulSet: shared-memory: its volume")
+
+
 @pytest.mark.parametrize("command", [True, False])
 def test_settings_that_cannot_be_sourced_are_said_to_be_those_that_are_known(command: bool) -> None:
     before = pod()
