@@ -298,6 +298,11 @@ class _Draft:
         if verdict == "pass" and (self.run.checked is False or not _was_checked(self.run)):
             self.say("data", "no count of wrong elements was made")
             return self.done("cannot tell", f"{figures}, but the data were not checked", "Measure again with -c 1.")
+        if verdict == "pass" and self.run.unfinished:
+            why = f"{figures}, but the log ends before the test does"
+            return self.done(
+                "cannot tell", why, "Judge the whole log; if this is all of it, the test hung or was ended."
+            )
         if verdict == "pass":
             return self.done(verdict, figures)
         shape = self.shapes[0] if self.shapes else None

@@ -40,7 +40,7 @@ def total(rows: tuple[Row, ...]) -> int | None:
 
 
 def _properties(run: Run) -> list[str]:
-    told = []
+    told = [f"the test ended with an error: {text}" for text in run.errors[:1]]
     if run.partial_rows:
         told.append(
             "1 row is cut, and left out" if run.partial_rows == 1 else f"{run.partial_rows} rows are cut, and left out"

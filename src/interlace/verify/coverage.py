@@ -73,8 +73,11 @@ def _measurements(scene: Scene, assessments: Sequence[Assessment]) -> Iterator[s
     for run in runs:
         if run.checked is False:
             yield f"the data of {run.collective or 'a run'}: results were not compared"
+        if run.avg_busbw_printed is None and run.out_of_bounds is None:
+            yield f"whether {run.collective or 'a run'} ended well: its log has no footer"
         if run.partial_rows:
-            yield f"{run.partial_rows} rows of {run.collective or 'a run'} that were cut"
+            cut = "1 row" if run.partial_rows == 1 else f"{run.partial_rows} rows"
+            yield f"{cut} of {run.collective or 'a run'}: the log is cut there"
     for each in assessments:
         if not each.judged:
             yield f"{each.name}, which was not judged: {each.cause}"

@@ -160,6 +160,7 @@ def _run(root: dict[str, Any], rows: tuple[Row, ...], *, partial: int, closed: b
         checked=checked,
         cpu_time=any("cpu_time" in (entry.get("out_of_place") or {}) for entry in _objects(root["results"])),
         old_formula=found.old_formula,
+        unfinished=not closed,
         below_minimum=footer.get("okay") == "false",
         device=next(iter(_texts(config.get("devices"), "device_info")), None),
         errors=tuple(text[:300] for text in root.get("errors") or () if isinstance(text, str) and text)[:8],

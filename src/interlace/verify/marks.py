@@ -41,6 +41,17 @@ class Config:
     """``# nThread ...``; what is not said is None."""
 
     validation: int | None
+    largest: int | None = None
+    """Bytes up to which the sweep was asked for."""
+    factor: int = 1
+    step: int = 0
+    """Bytes."""
+
+    def goes_on(self, size: int) -> bool:
+        """Whether a size follows ``size`` in the sweep; what rounding took off the last one is none."""
+        if self.largest is None or size >= 0.98 * self.largest:
+            return False
+        return self.largest >= size * self.factor + self.step > size
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +128,7 @@ FRAGMENTS = (b"_perf", b'{"')
 _VERSION = re.compile(r"\b(nccl-tests|rccl-tests):?\s+[Vv]ersion\s+(\S+)", re.ASCII)
 _TITLE = re.compile(r"Collective test (starting|concluded):\s*(\w+)", re.ASCII)
 _CONFIG = re.compile(r"\bnThreads?\s+\d+\s+nGpus\s+\d+\s+minBytes\s+\d+", re.ASCII)
+_LARGEST = re.compile(r"\bmaxBytes\s+(\d{1,19})\s+step:\s*(\d{1,19})\((factor|bytes)\)", re.ASCII)
 _VALIDATION = re.compile(r"\b(?:validation|check):\s*(\d{1,9})", re.ASCII)
 _RANK = re.compile(
     r"\bRank\s+(\d{1,9})\s+(?:Group\s+-?\d+\s+)?(?:Pid\s+(\d{1,9})\s+)?on\s+(\S+)\s+device\s+(\d{1,9})"
@@ -170,11 +182,19 @@ def _title(text: str) -> Mark | None:
         name = match[2].removesuffix("_perf")
         return Start(name) if match[1] == "starting" else Concluded(name)
     if "nThread" in text and _CONFIG.search(text):
-        found = _VALIDATION.search(text)
-        return Config(int(found[1]) if found else None)
+        return _config(text)
     if "ersion" in text and (match := _VERSION.search(text)):
         return Version(f"{match[1]} {match[2]}")
     return Omission() if _OMISSION.fullmatch(text) else None
+
+
+def _config(text: str) -> Config:
+    found, sweep = _VALIDATION.search(text), _LARGEST.search(text)
+    validation = int(found[1]) if found else None
+    if sweep is None:
+        return Config(validation)
+    factor, step = (int(sweep[2]), 0) if sweep[3] == "factor" else (1, int(sweep[2]))
+    return Config(validation, int(sweep[1]), factor, step)
 
 
 def _ending(text: str) -> Mark | None:

@@ -92,6 +92,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Algbw leaves out a rank's own part: an old or forked build (or hypercube, where the log does not name it)."""
     below_minimum: bool = False
     """``NCCL_TESTS_MIN_BW`` was set and not reached: the footer's average says nothing about the data."""
+    unfinished: bool = False
+    """The log ends before the sweep that the program was asked for, or before its JSON does."""
     left_out: int = 0
     """Complete rows beyond those that a run keeps."""
     program: str | None = None

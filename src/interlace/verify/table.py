@@ -7,6 +7,7 @@ never completed by guessing. Memory is bounded by ``KEPT`` rows.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import assert_never
 
 import msgspec
@@ -20,6 +21,7 @@ from interlace.verify.run import Half, Row, Run
 KEPT = 20_000
 """Rows of one run; a sweep that repeats for ever (``-N 0``) has more."""
 _RANKS = 65_536
+_REDUCED = re.compile(r"Reducing maxBytes to (\d{1,19}) ", re.ASCII)
 _DEVIATION = re.compile(r"0(?:\.0*)?e[+-]\d\d|\d(?:\.\d+)?e-\d\d")
 """Forms that only a largest deviation has where the header is lost."""
 
@@ -51,7 +53,7 @@ class Table:
         self._misfits = 0
         self._deviates = False
         self._na = [True, True]
-        self._validation: int | None = None
+        self._config = marks.Config(None)
         self._bounds: int | None = None
         self._average: str | None = None
         self._low = False
@@ -135,9 +137,9 @@ class Table:
                 self._name = self._name or (None if cut else name)
             case marks.Command(name):
                 self._command = name
-            case marks.Config(validation):
+            case marks.Config():
                 self._jobs += 1
-                self._validation = validation
+                self._config = mark
             case marks.Rank():
                 self._rank(mark)
             case marks.Omission():
@@ -151,6 +153,8 @@ class Table:
                 if len(self._errors) < 8:
                     self._errors.append(text[:300])
             case marks.Note(text):
+                if reduced := _REDUCED.match(text):
+                    self._config = replace(self._config, largest=int(reduced[1]))
                 if text[:300] not in self._doubts:
                     self._doubts.append(text[:300])
             case _:
@@ -278,7 +282,8 @@ class Table:
             ranks, ranks_from = facts.ranks, "NCCL"
         collective, origin = self._collective(found)
         deviates = self._deviates or (self.columns is not None and self.columns.deviation)
-        checked = self._validation > 0 if self._validation is not None else False if unchecked == (True, True) else None
+        asked = self._config.validation
+        checked = asked > 0 if asked is not None else False if unchecked == (True, True) else None
         checked = True if checked is None and rows and not deviates else checked
         hosts = tuple(dict.fromkeys(host for _, host in self.ranks))
         run = Run(
@@ -299,12 +304,18 @@ class Table:
             cpu_time=self.columns is not None and self.columns.cpu_time,
             old_formula=found.old_formula,
             below_minimum=self._low,
+            unfinished=self._is_unfinished(),
             left_out=self.left_out,
             program=self._program,
             device=next(iter(self.ranks.values()), None),
             errors=tuple(self._errors),
         )
         return conclude(run, average=self._average, cut=self._cut_average, doubts=self._warnings(run))
+
+    def _is_unfinished(self) -> bool:
+        if self.ended or self._bounds is not None:
+            return False
+        return self._config.goes_on(max((row.size for row in self.rows), default=0))
 
     def _counted(self) -> tuple[int | None, str | None]:
         numbers = {rank for rank, _ in self.ranks}
@@ -326,6 +337,8 @@ class Table:
 
     def _warnings(self, run: Run) -> list[str]:
         told = list(self._doubts[: arithmetic.MOST])
+        if run.unfinished and run.rows:
+            told.append("the log ends before the test does: it was cut, or the test hung or was ended")
         if self._rank_zero > 1 or self._jobs > 1:
             times = max(self._rank_zero, self._jobs)
             told.append(

@@ -45,6 +45,23 @@ def test_a_healthy_run_passes_and_says_what_it_did_not_test() -> None:
     assert run.busbw == pytest.approx(185.4, abs=0.1)
 
 
+@pytest.mark.parametrize("rest", ["", "  1073741824      16777216     float    none      -1"])
+def test_a_log_that_ends_before_its_sweep_never_passes(rest: str) -> None:
+    whole = table(HEALTHY, footer=False)
+    judgement = judged([*whole[:-1], *([rest] if rest else [])])
+    assert judgement.verdict == "cannot tell"
+    assert "181.1 GB/s at 512 MiB" in judgement.cause
+    assert "the log ends before the test does" in judgement.cause
+    assert judged(whole[:-1], nodes=2, family="a3-ultra").verdict != "pass"
+    assert judged(table(times(rate=90, floor_us=130), footer=False)[:-1]).verdict == "fail"
+
+
+def test_a_whole_sweep_without_a_footer_passes_and_says_so() -> None:
+    judgement = judged(table(HEALTHY, footer=False))
+    assert judgement.verdict == "pass"
+    assert "whether all_gather ended well: its log has no footer" in judgement.not_tested
+
+
 @pytest.mark.parametrize(
     ("family", "rate", "verdict"),
     [

@@ -9,6 +9,7 @@ import pytest
 from interlace.verify.reader import read_text
 from interlace.verify.run import Run, document
 from tests.unit.verify.printers import ERAS, Printed, Sweep, show
+from tests.unit.verify.scenes import HEALTHY, table
 
 BY_NAME = {era.name: era for era in ERAS}
 PLAIN = BY_NAME["v2.15.0"]
@@ -187,6 +188,32 @@ def test_9_notes_of_the_program_are_no_rows_and_one_is_told() -> None:
     run = one(notes + log.text.replace("#\n#   ", "#\n" + notes + "#   ", 1))
     assert document(run)["rows"] == log.rows
     assert run.warnings == ("Reducing maxBytes to 33554432 due to memory limitation",)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "unfinished"),
+    [
+        ("maxBytes 8589934592 step: 2(factor)", True),
+        ("maxBytes 67108864 step: 2(factor)", False),
+        ("maxBytes 100000000 step: 2(factor)", False),
+        ("maxBytes 134217728 step: 2(factor)", True),
+        ("maxBytes 134217728 step: 67108864(bytes)", True),
+        ("maxBytes 134217728 step: 67108865(bytes)", False),
+        ("maxBytes 67108864 step: 1048576(bytes)", False),
+        ("maxBytes 8589934592 step: 2(factor)\nReducing maxBytes to 67108864 due to memory limitation", False),
+        ("", False),
+    ],
+)
+def test_a_sweep_that_the_log_does_not_reach_the_end_of_is_told(sweep: str, *, unfinished: bool) -> None:
+    rows = table(HEALTHY, sizes=[2**20 << step for step in range(7)], footer=False)
+    lines = [f"# nThread 1 nGpus 1 minBytes 1048576 {sweep}" if "nThread" in each else each for each in rows]
+    (run,) = read_text("\n".join(lines) + "\n")
+    assert run.unfinished is unfinished
+    assert (
+        "the log ends before the test does: it was cut, or the test hung or was ended" in run.warnings
+    ) is unfinished
+    (run,) = read_text("\n".join([*lines, "# Out of bounds values : 0 OK"]) + "\n")
+    assert not run.unfinished
 
 
 def test_10_a_list_of_ranks_that_was_cut_gives_no_number_of_ranks() -> None:
