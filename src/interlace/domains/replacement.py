@@ -22,6 +22,9 @@ from interlace.kube.queue import WorkQueue, work
 PAUSE = 5.0
 """Seconds until a host is looked at again that had to wait for others."""
 
+ABSENCE = 60.0
+"""Seconds after which a deleted host counts no more: a new one is seen by then, or its node is gone or dead."""
+
 _log = get_logger(__name__)
 
 
@@ -41,13 +44,16 @@ class Replacement:
         self._wanted = ""
         self._left: dict[str, float] = {}
         """When the last claim left a node, in loop time."""
-        self._gone: set[str] = set()
-        """Nodes whose host we have deleted and that have no new Ready one yet."""
+        self._began = 0.0
+        """When the term began: what left a node before that is not known, so it counts as having left then."""
+        self._gone: dict[str, float] = {}
+        """Nodes whose host we have deleted lately and that have no new Ready one yet, with the loop time of that."""
         self._revisions.on_change(lambda _old, _new: self._revised())
         sources.on_left(self._node_left)
 
     async def run(self) -> None:
         """Until cancelled."""
+        self._began = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._revisions.run())
             group.create_task(work(self._queue, self._replace, workers=1))
@@ -76,8 +82,9 @@ class Replacement:
     def _on_their_way(self) -> int:
         """New hosts that are not Ready, and those that are still to come."""
         starting = {host.spec.node_name for host in self._sources.hosts.by(UNREADY, self._wanted)}
-        self._gone = {node for node in self._gone if not self._is_new_and_ready(node)}
-        return len(starting | self._gone)
+        since = asyncio.get_running_loop().time() - ABSENCE
+        self._gone = {n: when for n, when in self._gone.items() if when > since and not self._is_new_and_ready(n)}
+        return len(starting | self._gone.keys())
 
     def _is_new_and_ready(self, node: str) -> bool:
         return any(host.ready and revision_of(host) == self._wanted for host in self._sources.hosts_on(node))
@@ -87,7 +94,7 @@ class Replacement:
         outdated = self._outdated(node)
         if not outdated or self._sources.claims_on(node):
             return None  # the end of the last claim brings the node back
-        rest = self._left.get(node, float("-inf")) + self._quiet - asyncio.get_running_loop().time()
+        rest = self._left.get(node, self._began) + self._quiet - asyncio.get_running_loop().time()
         if rest > 0:
             return rest
         if places_left(hosts=len(self._sources.hosts), on_their_way=self._on_their_way()) < 1:
@@ -98,6 +105,6 @@ class Replacement:
                 await self._client.delete(Pod, meta.name, namespace=meta.namespace, uid=meta.uid)
             except (NotFound, Conflict):
                 continue  # another has deleted it
-            self._gone.add(node)
+            self._gone[node] = asyncio.get_running_loop().time()
             _log.info("imex-host replaced", node=node, pod=meta.name, revision=revision_of(host), wanted=self._wanted)
         return None
