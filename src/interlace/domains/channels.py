@@ -115,15 +115,21 @@ def grows(wanted: Draft, current: ComputeDomainClique | None) -> bool:
     """Whether the write brings something that a Pod waits for."""
     if current is None:
         return True
-    before = {entry.domain: {*entry.indexes} for entry in current.channels}
-    joined = any({*entry.indexes} - before.get(entry.domain, set()) for entry in wanted.channels)
+    before = {entry.domain: entry for entry in current.channels}
+    joined = any(_joined(entry, before.get(entry.domain)) for entry in wanted.channels)
     return joined or not {*wanted.rows} <= {*current.daemons}
+
+
+def _joined(entry: ComputeDomainChannel, before: ComputeDomainChannel | None) -> bool:
+    """Whether the domain has a new node, here or, as far as it waits for its peers, in another clique."""
+    if before is None:
+        return True
+    return bool({*entry.indexes} - {*before.indexes}) or entry.wait_for_peers != before.wait_for_peers
 
 
 def opens(wanted: Draft, current: ComputeDomainClique | None) -> bool:
     """Whether the write opens a node that a claim waits for."""
-    before = {row.node_name for row in current.daemons if row.shared} if current is not None else set()
-    return any(row.shared and row.node_name not in before for row in wanted.rows)
+    return cliques.newly_opened(wanted.rows, before=current.daemons if current is not None else ())
 
 
 def body(wanted: Draft, *, namespace: str, current: ComputeDomainClique | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ gone: a domain may be deleted while its Pods run, and their claims keep the node
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -152,8 +152,13 @@ def grows(draft: Draft, current: ComputeDomainClique | None) -> bool:
 
 def opens(draft: Draft, current: ComputeDomainClique | None) -> bool:
     """Whether the write opens a node that a claim waits for."""
-    before = {row.node_name for row in _rows(current) if row.shared}
-    return any(row.shared and row.node_name not in before for row in draft.rows)
+    return newly_opened(draft.rows, before=_rows(current))
+
+
+def newly_opened(rows: Iterable[ComputeDomainDaemonInfo], *, before: Iterable[ComputeDomainDaemonInfo]) -> bool:
+    """Whether a node of ``before`` is opened; one that only joins cannot be, until a claim is prepared there."""
+    closed = {row.node_name for row in before if not row.shared}
+    return any(row.shared and row.node_name in closed for row in rows)
 
 
 def body(draft: Draft, *, domain: ComputeDomain, namespace: str, current: ComputeDomainClique | None) -> dict[str, Any]:
@@ -234,6 +239,7 @@ __all__ = [
     "clique_name",
     "grows",
     "history",
+    "newly_opened",
     "opens",
     "peer_count",
     "plan",

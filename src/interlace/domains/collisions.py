@@ -22,6 +22,8 @@ PATIENCE = 1.0
 """Seconds that a collision lasts until it is ended: a Pod that has just finished gives its node back by itself."""
 LONGEST = 64.0
 """The patience doubles with each collision of a domain up to this: its next Pod may end on such a node again."""
+AGAIN = 10.0
+"""Seconds until an eviction that was not allowed is tried again."""
 
 
 class Collision(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +70,10 @@ class Grace:
     def due(self, found: Iterable[Collision], *, now: float) -> list[Collision]:
         """Those to end now; each is returned until ``settled``."""
         known = {collision.claim.metadata.uid: collision for collision in found}
+        if not self._since and self._last + 2 * LONGEST <= now:
+            self._patience = PATIENCE  # the last one is long over, whether or not anybody looked meanwhile
         self._since = {uid: self._since.get(uid, now) for uid in known}
         self._done &= known.keys()
-        if not known and self._last + 2 * LONGEST <= now:
-            self._patience = PATIENCE
         return [known[uid] for uid in self._open() if self._since[uid] + self._patience <= now]
 
     def settled(self, found: Sequence[Collision], *, now: float) -> None:
@@ -79,6 +81,11 @@ class Grace:
         if found:
             self._done |= {collision.claim.metadata.uid for collision in found}
             self._patience, self._last = min(2 * self._patience, LONGEST), now
+
+    def postponed(self, found: Iterable[Collision], *, now: float) -> None:
+        """These could not be dealt with: they are due again in ``AGAIN`` seconds."""
+        for collision in found:
+            self._since[collision.claim.metadata.uid] = now + AGAIN - self._patience
 
     def next_in(self, *, now: float) -> float | None:
         """Seconds until there is something to end, None while there is nothing."""

@@ -27,7 +27,6 @@ from interlace.api.computedomain import (
 )
 from interlace.api.core import ObjectReference, Pod
 from interlace.api.meta import Condition
-from interlace.api.resource import ResourceClaimTemplate
 from interlace.domains import announce, barrier, channels, cliques, collisions, conditions, debounce, status
 from interlace.domains.cliques import Draft, Plan
 from interlace.domains.commons import Commons
@@ -42,16 +41,13 @@ from interlace.domains.running import Interruptions, Notice, Orphans
 from interlace.domains.settings import ControllerSettings
 from interlace.domains.sharing import Queueing
 from interlace.domains.sources import Sources
-from interlace.domains.takeover import is_ours
-from interlace.domains.template import template
+from interlace.domains.templates import Refusal, Templates
 from interlace.domains.waiting import Patience, Wait, waits
 from interlace.kube.client import Client
-from interlace.kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Forbidden, Invalid, NotFound
+from interlace.kube.errors import ApiError, Conflict, Invalid, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.log import get_logger
 
-TEMPLATE_RETRY: Final = 15.0
-"""Seconds until a template that was refused is tried again."""
 NOT_FOUND_RETRY: Final = 1.0
 """Seconds until a pass is tried again that missed something on the server."""
 HIDDEN_RETRY: Final = 300.0
@@ -74,12 +70,11 @@ class Memo(msgspec.Struct):
     map_refusal: str = ""
     """Why the server did not take the node map last, in its own words."""
     status_at: float | None = None
-    refused: Condition | None = None
-    refused_until: float = 0.0
+    template: Refusal = msgspec.field(default_factory=Refusal)
     waits: list[Wait] = []
     forming_since: float | None = None
-    maker: str | None = None
-    """What makes the Pods one after another, ``""`` for nothing, None while nobody asked."""
+    maker: tuple[str, str] = ("", "")
+    """uid of the Pod that was asked for what makes the Pods one after another, and the answer, ``""`` for nothing."""
     rest_until: float = 0.0
 
 
@@ -108,6 +103,7 @@ class Reconciler:
         self._commons = Commons(
             self._maps, sources=sources, slots=settings.max_nodes, queued=self._is_queued, clock=clock
         )
+        self._templates = Templates(client, sources=sources)
         self._evictor = Evictor(client, recorder=recorder)
         self._memos: dict[str, Memo] = {}
         self._orphans: dict[str, Orphans] = {}
@@ -159,13 +155,13 @@ class Reconciler:
         return next((domain for domain in listing.items if domain.metadata.uid == uid), None)
 
     async def _keep(self, domain: ComputeDomain, memo: Memo) -> float | None:
-        uid = domain.metadata.uid
-        if domain.spec is None:
+        uid, spec = domain.metadata.uid, domain.spec
+        if spec is None:
             template_state = conditions.template_ready(DomainReason.NO_SPEC, name="", namespace="")
         else:
             if FINALIZER not in domain.metadata.finalizers:
                 domain = await self._set_finalizers(domain, [*domain.metadata.finalizers, FINALIZER])
-            template_state = await self._keep_template(domain, memo)
+            template_state = await self._templates.keep(domain, spec=spec, memo=memo.template, now=self._clock())
         began = time.thread_time()
         claims = membership(self._sources.claims_of(uid), namespace=domain.metadata.namespace)
         places = {node: self._sources.place(node) for node in claims.members}
@@ -173,8 +169,11 @@ class Reconciler:
         share = next_share is not None and next_share <= 0
         shared = domain.spec is not None and domain.spec.isolation == "Channel"
         slots = self._settings.max_nodes
+        touched = {place.clique for place in places.values() if place.clique}
         if shared:
-            plan = channels.view(claims.members, places=places, shared=self._sources.shared(), slots=slots)
+            plan = channels.view(
+                claims.members, places=places, shared=self._sources.shared_near(uid, touched), slots=slots
+            )
         else:
             plan = cliques.plan(
                 claims.members,
@@ -186,14 +185,13 @@ class Reconciler:
             )
         memo.rest_until = self._clock() + REST * (time.thread_time() - began)
         if shared:
-            touched = {place.clique for place in places.values() if place.clique}
             self._commons.look(uid, touched=touched)
             next_map = self._commons.open(mine=touched) if share else None
         else:
             next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
         next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
         next_collision = await self._end_collisions(domain, claims, memo)
-        next_template = None if memo.refused is None else memo.refused_until - self._clock()
+        next_template = memo.template.next_in(now=self._clock())
         next_share = next_share if next_share is not None and next_share > 0 else None
         return _soonest(next_map, next_status, next_template, next_share, next_collision)
 
@@ -215,11 +213,11 @@ class Reconciler:
             for collision in collisions.losers(self._sources.claims_on(node), node=node, group=self._sources.group)
             if collisions.domain_of(collision.claim) == uid
         ]
-        due = memo.grace.due(found, now=now)
-        for collision in due:
+        for collision in memo.grace.due(found, now=now):
             mine, theirs = _path_of(domain), self._path(collision.holder)
-            self._metrics.pods_evicted.inc(await self._evictor.end(collision, mine=mine, theirs=theirs))
-        memo.grace.settled(due, now=now)
+            outcome = await self._evictor.end(collision, mine=mine, theirs=theirs)
+            self._metrics.pods_evicted.inc(outcome.evicted)
+            (memo.grace.postponed if outcome.blocked else memo.grace.settled)([collision], now=now)
         return memo.grace.next_in(now=now)
 
     def _path(self, uid: str) -> str:
@@ -242,72 +240,6 @@ class Reconciler:
         written = await self._client.merge_patch(ComputeDomain, meta.name, patch, namespace=meta.namespace)
         await self._sources.domains.reached(written.metadata.resource_version)
         return written
-
-    async def _keep_template(self, domain: ComputeDomain, memo: Memo) -> Condition:
-        meta, spec = domain.metadata, domain.spec
-        if spec is None:
-            raise TypeError("a domain without spec has no template")
-        name = spec.channel.resource_claim_template.name
-        # Whatever other namespaces label with our uid has no say here.
-        mine = [t for t in self._sources.templates_of(meta.uid) if t.metadata.namespace == meta.namespace]
-        for old in mine:
-            theirs = old.metadata.name == name and not is_ours(old)
-            if old.metadata.deletion_timestamp is not None or theirs:
-                # Somebody deleted it, or the known driver made it: let it go, then make it again.
-                await self._release_template(old)
-                memo.refused = None
-                return conditions.template_ready(DomainReason.TEMPLATE_PENDING, name=name, namespace=meta.namespace)
-        if any(t.metadata.name == name for t in mine):
-            memo.refused = None
-            return conditions.template_ready(DomainReason.TEMPLATE_CREATED, name=name, namespace=meta.namespace)
-        if memo.refused is not None and self._clock() < memo.refused_until:
-            return memo.refused
-        memo.refused = None
-        try:
-            written = await self._client.create(
-                ResourceClaimTemplate, template(domain, spec=spec), namespace=meta.namespace
-            )
-        except AlreadyExists:
-            memo.refused = conditions.template_ready(
-                DomainReason.TEMPLATE_NAME_TAKEN,
-                name=name,
-                namespace=meta.namespace,
-                holder=self._holder_of(name, namespace=meta.namespace),
-            )
-        except (Invalid, BadRequest, Forbidden) as error:
-            reason = DomainReason.TEMPLATE_INVALID if isinstance(error, Invalid) else DomainReason.TEMPLATE_REFUSED
-            memo.refused = conditions.template_ready(reason, name=name, namespace=meta.namespace, message=error.message)
-        else:
-            await self._sources.templates.reached(written.metadata.resource_version)
-            return conditions.template_ready(DomainReason.TEMPLATE_CREATED, name=name, namespace=meta.namespace)
-        memo.refused_until = self._clock() + TEMPLATE_RETRY
-        return memo.refused
-
-    def _holder_of(self, name: str, *, namespace: str) -> str:
-        """Whose the template is, if it is one of another domain."""
-        taken = self._sources.templates.get(name, namespace)
-        if taken is None:
-            return ""
-        for uid in taken.metadata.labels.values():
-            if (domain := self._sources.domain(uid)) is not None:
-                return f"ComputeDomain {domain.metadata.namespace}/{domain.metadata.name}"
-        return ""
-
-    async def _release_template(self, old: ResourceClaimTemplate) -> None:
-        """Delete a template of ours if it is not being deleted, and take our finalizer off it."""
-        meta = old.metadata
-        with suppress(NotFound):
-            if meta.deletion_timestamp is None:
-                await self._client.delete(ResourceClaimTemplate, meta.name, namespace=meta.namespace, uid=meta.uid)
-            if FINALIZER in meta.finalizers:
-                rest = [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]
-                await self._client.merge_patch(
-                    ResourceClaimTemplate,
-                    meta.name,
-                    {"metadata": {"uid": meta.uid, "finalizers": rest}},
-                    namespace=meta.namespace,
-                )
-        self._sources.deleted(old)
 
     async def _keep_cliques(self, domain: ComputeDomain, plan: Plan, *, waiting: bool, memo: Memo) -> float | None:
         current = self._cliques_of(domain.metadata.uid)
@@ -393,13 +325,17 @@ class Reconciler:
         return next_told
 
     async def _maker(self, claims: Membership, wanted: PeerBarrier, memo: Memo) -> str:
-        """What makes the Pods of the domain one after another; asked once, where too few of them are there."""
-        if memo.maker is None and barrier.too_few(claims, barrier=wanted):
-            memo.maker = ""
-            for pod in pods_of(barrier.waiting(claims)[0])[:1]:
-                with suppress(NotFound):
-                    memo.maker = barrier.maker_of(await self._client.get(Pod, pod.name, namespace=pod.namespace))
-        return memo.maker or ""
+        """What makes the Pods of the domain one after another; asked of one Pod, where too few of them are there."""
+        if not barrier.too_few(claims, barrier=wanted):
+            return ""
+        held = {pod.uid: pod for claim in barrier.waiting(claims) for pod in pods_of(claim)}
+        if held and memo.maker[0] not in held:
+            uid, pod = next(iter(held.items()))
+            memo.maker = (uid, "")
+            with suppress(NotFound):
+                found = await self._client.get(Pod, pod.name, namespace=pod.namespace)
+                memo.maker = (uid, barrier.maker_of(found) if found.metadata.uid == uid else "")
+        return memo.maker[1]
 
     async def _write_status(self, domain: ComputeDomain, wanted: ComputeDomainStatus) -> None:
         meta = domain.metadata
@@ -456,7 +392,7 @@ class Reconciler:
     async def _sweep(self, uid: str) -> None:
         """Remove what carries the domain's label."""
         for old in self._sources.templates_of(uid):
-            await self._release_template(old)
+            await self._templates.release(old)
         for clique in self._sources.cliques_of(uid):
             await self._maps.delete(clique)
         self._commons.look(uid, touched=())

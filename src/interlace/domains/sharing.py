@@ -11,8 +11,9 @@ Invariant: a row that is opened stays so until it goes; the agent of the node cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from interlace.api.core import Pod
 from interlace.api.resource import Device, ResourceClaim, ResourceSlice
 from interlace.domains.places import CLIQUE_ATTRIBUTE
 
@@ -48,12 +49,13 @@ class Queueing:
         return min(self._since.values()) + (LONG_PATIENCE if free_nodes else PATIENCE) - now
 
 
-def is_free(slices: Iterable[ResourceSlice], claims: Iterable[ResourceClaim]) -> bool:
-    """Whether a node, given its slices and the claims allocated there, would take a domain that is not there yet.
+def is_free(slices: Iterable[ResourceSlice], claims: Collection[ResourceClaim], *, hosts: Collection[Pod]) -> bool:
+    """Whether a node, given its slices, the claims allocated there and its imex-hosts, would take another domain.
 
-    Only nodes with a fabric count: the others in a cluster are free at all times, and no row is ever theirs.
+    Only nodes with a fabric count: the others in a cluster are free at all times, and no row is ever theirs. Nor do
+    nodes without an imex-host: the slice of a node that was deleted stays behind.
     """
-    return not any(True for _ in claims) and any(
+    return bool(hosts and not claims) and any(
         _text(device, TYPE_ATTRIBUTE) == CHANNEL
         and _text(device, CLIQUE_ATTRIBUTE)
         and not _text(device, DOMAIN_ATTRIBUTE)

@@ -140,7 +140,7 @@ class Sources:
         self.templates.on_change(lambda old, new: self._tell(old, new, _domain))
         self._claims.on_change(self._claim_changed)
         self._slices.on_change(self._slice_changed)
-        self.hosts.on_change(lambda old, new: self._tell(old, new, lambda obj: self._domains_on(_pod_node(obj))))
+        self.hosts.on_change(self._host_changed)
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -179,6 +179,11 @@ class Sources:
     def shared_of(self, uid: str) -> list[ComputeDomainClique]:
         """Those of them that name the domain."""
         return [clique for clique in self.cliques.by(TENANT, uid) if clique.metadata.uid not in self.hidden]
+
+    def shared_near(self, uid: str, touched: Iterable[str]) -> dict[str, ComputeDomainClique]:
+        """Those of the fabric cliques ``touched``, and those that name the domain; never all that there are."""
+        near = {clique: found for clique in touched if (found := self.shared_in(clique)) is not None}
+        return near | {clique: found for found in self.shared_of(uid) if (clique := clique_of(found.metadata.name))}
 
     def nodes_of(self, clique: str) -> set[str]:
         """Nodes whose slice says that they are in the fabric clique."""
@@ -253,6 +258,12 @@ class Sources:
                     self._shared[clique] = new
         self._tell(old, new, _map_keys)
 
+    def _host_changed(self, old: Pod | None, new: Pod | None) -> None:
+        self._tell(old, new, lambda obj: self._domains_on(_pod_node(obj)))
+        nodes = [set(_pod_node(pod)) if pod is not None else set() for pod in (old, new)]
+        if nodes[0] != nodes[1]:
+            self._count_free(nodes[0] | nodes[1])
+
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         self._tell(old, new, lambda obj: self._domains_on(_slice_node(obj)))
         nodes = {node for obj in (old, new) if obj is not None for node in _slice_node(obj)}
@@ -266,7 +277,7 @@ class Sources:
     def _count_free(self, nodes: Iterable[str]) -> None:
         before = bool(self._free)
         for node in nodes:
-            if is_free(self._slices.by(NODE, node), self._claims.by(NODE, node)):
+            if is_free(self._slices.by(NODE, node), self._claims.by(NODE, node), hosts=self.hosts_on(node)):
                 self._free.add(node)
             else:
                 self._free.discard(node)

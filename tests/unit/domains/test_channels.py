@@ -145,3 +145,18 @@ class Sharing(RuleBasedStateMachine):
 
 TestSharing = Sharing.TestCase
 TestSharing.settings = settings(max_examples=50, stateful_step_count=20, deadline=None)
+
+
+def test_a_peer_that_joins_in_another_clique_is_growth_here_too() -> None:
+    one, two = (PeerCount(nodes=2, timeout_seconds=300, present=present) for present in (1, 2))
+    before = stored(draft(tenant("x", "n1", barrier=one)))
+    wanted = draft(tenant("x", "n1", barrier=two), current=before)
+    assert channels.changed(wanted, before)
+    assert channels.grows(wanted, before)
+
+
+def test_a_node_that_joins_open_cliques_is_no_hurry_and_one_that_is_opened_is() -> None:
+    before = stored(draft(tenant("x", "n1")))
+    assert channels.opens(draft(tenant("x", "n1"), current=before, share=True), before)
+    opened = stored(draft(tenant("x", "n1"), current=before, share=True))
+    assert not channels.opens(draft(tenant("x", "n1", "n2"), current=opened, share=True), opened)

@@ -4,7 +4,7 @@ import msgspec
 
 from interlace.api.computedomain import DOMAIN_LABEL, SHARED
 from interlace.api.resource import ResourceClaim
-from interlace.domains.collisions import LONGEST, PATIENCE, Collision, Grace, crowded, losers
+from interlace.domains.collisions import AGAIN, LONGEST, PATIENCE, Collision, Grace, crowded, losers
 from tests.unit.domains.objects import UID, claim, ready_claim
 
 GUEST = "0ddba11e-0000-4000-8000-00000000000b"
@@ -63,3 +63,25 @@ def test_a_collision_is_ended_once_it_has_lasted_and_each_later_one_more_patient
     grace.due([], now=61 + 2 * LONGEST)
     assert grace.due([second], now=200) == []
     assert grace.next_in(now=200) == PATIENCE
+
+
+def test_a_collision_long_after_the_last_one_is_ended_as_soon_as_the_first_although_nobody_looked_between() -> None:
+    grace = Grace()
+    for number in range(8):
+        found = [Collision(claim=claim(f"a{number}", node="n1"), node="n1", holder=UID)]
+        grace.due(found, now=number)
+        grace.settled(found, now=number)
+        grace.due([], now=number)
+    later = [Collision(claim=claim("b", node="n1"), node="n1", holder=UID)]
+    grace.due(later, now=10 + 2 * LONGEST)
+    assert grace.next_in(now=10 + 2 * LONGEST) == PATIENCE
+
+
+def test_an_eviction_that_was_not_allowed_is_due_again_and_nothing_is_in_between() -> None:
+    grace = Grace()
+    found = [Collision(claim=claim("a", node="n1"), node="n1", holder=UID)]
+    grace.due(found, now=0)
+    grace.postponed(grace.due(found, now=PATIENCE), now=PATIENCE)
+    assert grace.next_in(now=PATIENCE) == AGAIN
+    assert grace.due(found, now=PATIENCE + AGAIN - 0.1) == []
+    assert _names(grace.due(found, now=PATIENCE + AGAIN)) == ["a"]

@@ -26,7 +26,7 @@ from interlace.api.computedomain import (
 from interlace.api.core import Event, Pod
 from interlace.api.crd import crds
 from interlace.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from interlace.domains import reconciler, retry, waiting
+from interlace.domains import reconciler, retry, templates, waiting
 from interlace.domains.controller import serve
 from interlace.domains.retry import RETRY_ANNOTATION, WAITING_FOR_KUBELET
 from interlace.domains.settings import ControllerSettings
@@ -471,7 +471,7 @@ async def test_a_template_name_that_is_no_name_is_told_at_once(desk: Desk) -> No
 async def test_a_template_that_the_server_forbids_is_told_with_the_servers_words(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reconciler, "TEMPLATE_RETRY", 0.2)
+    monkeypatch.setattr(templates, "RETRY", 0.2)
     team = await desk.team()
     async with desk.controller():
         async with _without(desk, "ClusterRole", "resourceclaimtemplates"):

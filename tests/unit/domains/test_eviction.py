@@ -12,9 +12,9 @@ from interlace.api.core import ObjectReference, Pod
 from interlace.api.meta import ObjectMeta, OwnerReference
 from interlace.api.resource import ResourceClaim
 from interlace.domains.collisions import Collision
-from interlace.domains.eviction import Evictor
+from interlace.domains.eviction import Evictor, Outcome
 from interlace.kube.client import Client
-from interlace.kube.errors import NotFound
+from interlace.kube.errors import Forbidden, KubeError, NotFound, TooManyRequests
 from interlace.kube.untyped import apply_manifest, untyped
 from interlace.manifests import NAMESPACE, manifests
 from interlace.sim.plane import Plane
@@ -76,7 +76,7 @@ def _collision(name: str, uid: str) -> Collision:
     return Collision(claim=claim, node="tray-1", holder="holder")
 
 
-async def _end(controller: Client, collision: Collision) -> tuple[int, list[tuple[str, str, str]]]:
+async def _end(controller: Client, collision: Collision) -> tuple[Outcome, list[tuple[str, str, str]]]:
     events = Events()
     evictor = Evictor(controller, recorder=events)  # type: ignore[arg-type]
     return await evictor.end(collision, mine="team/guest", theirs="team/owner"), events.told
@@ -84,8 +84,8 @@ async def _end(controller: Client, collision: Collision) -> tuple[int, list[tupl
 
 async def test_a_pod_with_a_controller_is_evicted_and_told_why(admin: Client, controller: Client) -> None:
     pod = await _pod(admin, "owned", owners=[SET])
-    evicted, told = await _end(controller, _collision("owned", pod.metadata.uid))
-    assert evicted == 1
+    outcome, told = await _end(controller, _collision("owned", pod.metadata.uid))
+    assert outcome == Outcome(evicted=1)
     ((name, reason, message),) = told
     assert (name, reason) == ("owned", "NodeOfOtherDomain")
     assert "Node tray-1 belongs to ComputeDomain team/owner" in message
@@ -98,14 +98,44 @@ async def test_a_pod_that_nobody_would_make_again_stays_and_its_owner_is_told(
     admin: Client, controller: Client
 ) -> None:
     pod = await _pod(admin, "lonely", owners=[])
-    evicted, told = await _end(controller, _collision("lonely", pod.metadata.uid))
-    assert evicted == 0
+    outcome, told = await _end(controller, _collision("lonely", pod.metadata.uid))
+    assert outcome == Outcome()
     assert "delete it and create it again" in told[0][2]
     await admin.get(Pod, "lonely", namespace="default")
 
 
 async def test_another_pod_of_the_same_name_is_left_alone(admin: Client, controller: Client) -> None:
     await _pod(admin, "again", owners=[SET])
-    assert await _end(controller, _collision("again", "uid-of-the-one-before")) == (0, [])
-    assert await _end(controller, _collision("nobody", "uid")) == (0, [])
+    assert await _end(controller, _collision("again", "uid-of-the-one-before")) == (Outcome(), [])
+    assert await _end(controller, _collision("nobody", "uid")) == (Outcome(), [])
     await admin.get(Pod, "again", namespace="default")
+
+
+class Guarded(Client):
+    """A server that refuses evictions."""
+
+    refusal: KubeError
+
+    async def evict(self, name: str, *, namespace: str, uid: str | None = None) -> None:
+        raise self.refusal
+
+
+@pytest.mark.parametrize(
+    ("refusal", "blocked", "remedy"),
+    [
+        (TooManyRequests("the disruption budget pdb needs 1 healthy pod", status=429), True, "is tried again"),
+        (Forbidden("policy says no", status=403), False, "so delete it"),
+    ],
+)
+async def test_a_refused_eviction_is_told_and_fails_nothing(
+    embedded_plane: Plane, admin: Client, refusal: KubeError, blocked: bool, remedy: str
+) -> None:
+    pod = await _pod(admin, f"guarded-{blocked}".lower(), owners=[SET])
+    config = embedded_plane.credentials(ACCOUNT, groups=GROUPS)
+    async with Guarded(config, user_agent="test", qps=0) as client:
+        client.refusal = refusal
+        outcome, told = await _end(client, _collision(pod.metadata.name, pod.metadata.uid))
+    assert outcome == Outcome(blocked=blocked)
+    ((_, _, message),) = told
+    assert str(getattr(refusal, "message", "")) in message
+    assert remedy in message

@@ -4,7 +4,9 @@ import pytest
 
 from interlace.api.resource import DeviceAttribute, ResourceSlice
 from interlace.domains.sharing import LONG_PATIENCE, PATIENCE, Queueing, is_free
-from tests.unit.domains.objects import RACK, claim, node_slice
+from tests.unit.domains.objects import RACK, claim, host, node_slice
+
+HOST = host("imex-n1", node="n1", address="10.0.0.1")
 
 
 def test_nodes_are_opened_soon_only_where_none_is_free() -> None:
@@ -46,8 +48,12 @@ def _slice(**attributes: DeviceAttribute) -> ResourceSlice:
     ],
 )
 def test_a_node_of_a_fabric_is_free_when_it_offers_a_device_to_anybody(slices: list[ResourceSlice], free: bool) -> None:
-    assert is_free(slices, []) is free
+    assert is_free(slices, [], hosts=[HOST]) is free
 
 
 def test_a_node_with_a_claim_is_not_free_whatever_its_slice_says() -> None:
-    assert not is_free([_slice(domain=DeviceAttribute(string=""))], [claim("a", node="n1")])
+    assert not is_free([_slice(domain=DeviceAttribute(string=""))], [claim("a", node="n1")], hosts=[HOST])
+
+
+def test_the_slice_that_a_deleted_node_left_is_no_free_node() -> None:
+    assert not is_free([_slice()], [], hosts=[])

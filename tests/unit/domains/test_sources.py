@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, ComputeDomainClique
+from interlace.api.computedomain import CLIQUE_LABEL, DOMAIN_LABEL, DRIVER, ComputeDomainClique
+from interlace.api.core import Pod
 from interlace.api.resource import ResourceClaim, ResourceSlice
+from interlace.domains.channels import shared_name
 from interlace.domains.sources import Sources
 from interlace.kube.client import Client
 from interlace.kube.untyped import apply_manifest
@@ -60,6 +62,15 @@ async def _allocate(client: Client, name: str, *, uid: str) -> None:
     await client.merge_patch(ResourceClaim, name, {"status": status}, namespace="default", subresource="status")
 
 
+async def _add_host(client: Client, node: str) -> None:
+    containers = [{"name": "imex-host", "image": "ghcr.io/interlace/interlace:0"}]
+    labels = {"app.kubernetes.io/component": "imex-host"}
+    spec = {"nodeName": node, "serviceAccountName": "interlace-imex-host", "containers": containers}
+    await client.create(
+        Pod, {"metadata": {"name": f"imex-{node}", "labels": labels}, "spec": spec}, namespace=NAMESPACE
+    )
+
+
 async def test_a_domain_that_waits_is_told_when_the_last_free_node_goes_and_both_when_they_meet(client: Client) -> None:
     told: list[str] = []
     sources = Sources(client, namespace=NAMESPACE, changed=told.append, touch=lambda _: None)
@@ -74,8 +85,10 @@ async def test_a_domain_that_waits_is_told_when_the_last_free_node_goes_and_both
         await sources.synced()
         assert not sources.free_nodes
         await client.create(ResourceSlice, {"metadata": {"name": "n1-slice"}, "spec": spec})
+        await eventually(lambda: sources.nodes_of(f"{RACK}.0") == {"n1"}, within=10, what="the slice")
+        assert not sources.free_nodes
+        await _add_host(client, "n1")
         await eventually(lambda: sources.free_nodes, within=10, what="a free node")
-        assert sources.nodes_of(f"{RACK}.0") == {"n1"}
         sources.hungry.add(GUEST)
         await _allocate(client, "first", uid=UID)
         await eventually(lambda: GUEST in told, within=10, what="word for the domain that waits")
@@ -86,4 +99,23 @@ async def test_a_domain_that_waits_is_told_when_the_last_free_node_goes_and_both
         await client.delete(ResourceClaim, "first", namespace="default")
         await eventually(lambda: not sources.crowded, within=10, what="a node of one domain")
         assert sources.nodes_with(GUEST) == {"n1"}
+        running.cancel()
+
+
+async def test_a_domain_is_shown_the_shared_maps_around_it_alone(client: Client) -> None:
+    sources = Sources(client, namespace=NAMESPACE, changed=lambda _: None, touch=lambda _: None)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(sources.run())
+        await sources.synced()
+        for number in range(4):
+            entry = {"domain": UID, "name": "cd", "namespace": "team", "channel": 1, "indexes": []}
+            rack = f"{RACK}.{number}"
+            body = {
+                "metadata": {"name": shared_name(rack), "labels": {CLIQUE_LABEL: rack}},
+                "daemons": [],
+                "channels": [entry] if number == 0 else [],
+            }
+            await client.create(ComputeDomainClique, body, namespace=NAMESPACE)
+        await eventually(lambda: len(sources.shared()) == 4, within=10, what="the maps in the cache")
+        assert {*sources.shared_near(UID, [f"{RACK}.2", "a-rack-without-a-map"])} == {f"{RACK}.0", f"{RACK}.2"}
         running.cancel()
