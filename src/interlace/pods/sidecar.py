@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interlace.fabric.devices import PREFIX, DevicesError, annotated, read
+from interlace.fabric.devices import PREFIX, DevicesError, allow, annotated, read
 from interlace.fabric.environment import Interfaces
 from interlace.fabric.family import Family, Sidecar, SoftwareTuple
 from interlace.fabric.version import GkeVersion, Minor, minor_version
@@ -168,6 +168,12 @@ def _devices(draft: Draft, contract: Sidecar, daemon: Container) -> None:
         listed = [device.path for device in read(text).devices]
     except DevicesError as error:
         raise InjectError(f"metadata.annotations[{key}]", text, str(error), "write - path: /dev/<name>") from None
+    others = [path for path in listed if path not in contract.devices]
+    if others and (strange := [path for path in others if path not in allow()]):
+        draft.warn(
+            f"metadata.annotations[{key}]: GPUDirect needs no {', '.join(strange)}, and the device guard of a cluster "
+            "refuses such devices; leave it out"
+        )
     missing = [path for path in contract.devices if path not in listed]
     if missing:
         lines = "".join(f"- path: {path}\n" for path in missing)

@@ -45,6 +45,13 @@ def test_a_pod_for_another_user_is_injected_once() -> None:
     assert inject(once.pod, family=MEGA).changes == ()
 
 
+@pytest.mark.parametrize(("device", "strange"), [("/dev/sda", True), ("/dev/nvidia-uvm-tools", False)])
+def test_a_device_that_the_guard_would_refuse_is_said(device: str, strange: bool) -> None:
+    daemon = container("tcpxo-daemon", gpus=0, image=DAEMON)
+    before = pod(initContainers=[daemon], annotations={"devices.gke.io/container.tcpxo-daemon": f"- path: {device}\n"})
+    assert ("GPUDirect needs no /dev/sda, and the device guard" in said(before)) is strange
+
+
 @pytest.mark.parametrize(("key", "value"), [("runAsUser", 1000), ("runAsNonRoot", True)])
 def test_a_daemon_that_is_not_to_be_root_is_refused(key: str, value: Any) -> None:
     daemon = container("tcpxo-daemon", gpus=0, image=DAEMON, securityContext={key: value})
