@@ -35,6 +35,7 @@ async def converse(
     """Serve until the connection ends, then raise ``NriError`` with the reason."""
     client = Client(write=_write(writer, RUNTIME))
     server = Server(services, write=_write(writer, PLUGIN))
+    cause: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_register(client, name=name, index=index))
@@ -42,11 +43,14 @@ async def converse(
             # asked for (Python 3.11), and time limits around it then no longer work.
             await _pump(reader, writer, {PLUGIN: server, RUNTIME: client})
     except* (NriError, OSError, TimeoutError) as several:
-        error = several.exceptions[0]
-        if isinstance(error, NriError):
-            raise error from None
-        raise ProtocolError(f"The connection to the runtime broke: {str(error) or type(error).__name__}.") from None
-    raise ProtocolError("The connection to the runtime ended.")
+        cause = several.exceptions[0]
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        # A group that fails at the moment at which it is cancelled tells the failure alone (Python 3.11).
+        raise asyncio.CancelledError
+    if isinstance(cause, NriError):
+        raise cause
+    raise ProtocolError(f"The connection to the runtime broke: {str(cause) or type(cause).__name__}.")
 
 
 async def _register(client: Client, *, name: str, index: str) -> None:

@@ -75,7 +75,7 @@ class Injector:
         self._metrics = metrics
         self._dial = dial or (lambda: asyncio.open_unix_connection(settings.socket))
         self._mask = 0
-        self._others: set[str] = set()
+        self._others: set[tuple[str, str]] = set()
         self.registrations = 0
         """How often the runtime took us in."""
         self.problem: str | None = "the device injector is not registered at the container runtime yet"
@@ -98,7 +98,9 @@ class Injector:
         except (OSError, TimeoutError) as error:
             self._away(_unreachable(settings.socket, error))
             return
-        plugin = Plugin(events=MASKS[self._mask], index=settings.index, rules=settings.rules, witness=self)
+        plugin = Plugin(
+            events=MASKS[self._mask], name=settings.name, index=settings.index, rules=settings.rules, witness=self
+        )
         try:
             await converse(reader, writer, name=settings.name, index=settings.index, services=plugin.services())
         except NriError as error:
@@ -154,9 +156,9 @@ class Injector:
         self._events.event(_reference(pod), reason="DevicesMissing", message=message, warning=True)
 
     def other(self, name: str, index: str, *, later: bool) -> None:
-        if name in self._others:
+        if (name, index) in self._others:
             return
-        self._others.add(name)
+        self._others.add((name, index))
         message = (
             f"Another device injector, {name} with index {index}, serves this node; this one (index "
             f"{self._settings.index}) {'stands down for all Pods' if later else 'leaves alone what that one injected'}"

@@ -51,10 +51,11 @@ class Witness(Protocol):
 
 
 class Plugin:
-    """The service on one connection. ``events`` is the mask that is subscribed to, ``index`` our place."""
+    """The service on one connection. ``events``: the mask that is subscribed to; ``name``, ``index``: as registered."""
 
-    def __init__(self, *, events: int, index: str, rules: Rules, witness: Witness) -> None:
+    def __init__(self, *, events: int, name: str, index: str, rules: Rules, witness: Witness) -> None:
         self._events = events
+        self._name = name
         self._index = index
         self._rules = rules
         self._witness = witness
@@ -133,7 +134,8 @@ class Plugin:
         request = pb.ValidateContainerAdjustmentRequest.FromString(payload)
         self._later = ""
         for plugin in request.plugins:
-            if plugin.name in OTHER_INJECTORS:
+            own = (plugin.name, plugin.index) == (self._name, self._index)
+            if plugin.name in OTHER_INJECTORS and not own:
                 # Plugins with the same index are called in no defined order.
                 later = plugin.index >= self._index
                 self._later = plugin.name if later else self._later

@@ -88,7 +88,7 @@ def test_each_of_ten_thousand_first_inputs_is_answered_dropped_or_a_protocol_err
     seed, dice = new_dice()
     for number in range(INPUTS):
         written: list[bytes] = []
-        plugin = Plugin(events=8, index="50", rules=REAL, witness=Told())
+        plugin = Plugin(events=8, name="interlace", index="50", rules=REAL, witness=Told())
         sides: dict[int, Client | Server] = {
             PLUGIN: Server(plugin.services(), write=written.append),
             RUNTIME: Client(write=written.append),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from interlace.node.nri.errors import CallError
+from interlace.node.nri.connection import converse
+from interlace.node.nri.errors import CallError, NriError
+from interlace.node.nri.mux import RUNTIME, frames
 from interlace.node.nri.plugin import CREATE, PACKAGE, VALIDATE
 from interlace.node.nri.proto import nri_pb2 as pb
-from interlace.node.nri.ttrpc import REQUEST, pack
+from interlace.node.nri.proto import ttrpc_pb2
+from interlace.node.nri.ttrpc import REQUEST, RESPONSE, pack
 from interlace.sim.nri import BEFORE_VALIDATION, RuntimeSettings
 from tests.unit.node.nri.parts import NODE, NULL, WITHIN, World, container, listed, pod, real, running
 from tests.waiting import eventually
@@ -150,12 +154,39 @@ async def test_a_connection_cut_in_the_middle_of_a_frame_is_made_again(world: Wo
         assert await again.create(ASKS, container()) == [real(NULL)]
 
 
+async def test_it_ends_when_it_is_cancelled_at_the_moment_at_which_the_runtime_refuses_it() -> None:
+    """Again and again, a step of the loop later each time: one of them meets the failure."""
+    refusal = ttrpc_pb2.Response(status=ttrpc_pb2.Status(code=2, message="no")).SerializeToString()
+    for steps in range(12):
+        reader = asyncio.StreamReader()
+        writer = Silent()
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(attempt(reader, cast("asyncio.StreamWriter", writer)))
+            await writer.written.wait()
+            reader.feed_data(b"".join(frames(RUNTIME, pack(1, RESPONSE, refusal))))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            ended = task.done()
+            task.cancel()
+        assert task.cancelled() or ended, f"after {steps} steps"
+
+
+async def attempt(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One connection, until the runtime ends it."""
+    with contextlib.suppress(NriError):
+        await converse(reader, writer, name="interlace", index="50", services={})
+
+
 class Silent:
     """A connection on which nothing is ever said."""
 
-    closed = False
+    def __init__(self) -> None:
+        self.closed = False
+        self.written = asyncio.Event()
 
-    def write(self, data: bytes) -> None: ...
+    def write(self, data: bytes) -> None:
+        assert data
+        self.written.set()
 
     async def drain(self) -> None: ...
 

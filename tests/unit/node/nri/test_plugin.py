@@ -14,9 +14,9 @@ from tests.unit.node.nri.parts import NULL, REAL, ZERO, Told, container, listed,
 class Side:
     """The runtime's side of a plugin, without a wire."""
 
-    def __init__(self, *, index: str = "50") -> None:
+    def __init__(self, *, name: str = "interlace") -> None:
         self.told = Told()
-        self.plugin = Plugin(events=CREATE | VALIDATE, index=index, rules=REAL, witness=self.told)
+        self.plugin = Plugin(events=CREATE | VALIDATE, name=name, index="50", rules=REAL, witness=self.told)
         self.handlers = self.plugin.services()[SERVICE]
 
     def create(self, pod: pb.PodSandbox, container: pb.Container) -> list[pb.LinuxDevice]:
@@ -141,6 +141,13 @@ def test_once_the_later_injector_is_gone_this_one_injects_again() -> None:
     assert side.create(asks, container()) == []
     assert side.validate(asks, container()).reject
     assert side.create(asks, container()) == [real(NULL)]
+
+
+def test_an_injector_under_the_name_of_another_does_not_stand_down_for_itself() -> None:
+    side = Side(name="device_injector_nri")
+    side.validate(pb.PodSandbox(), pb.Container(), plugins={"device_injector_nri": "50"})
+    assert side.told.others == []
+    assert side.create(pod(daemon=listed(NULL)), container()) == [real(NULL)]
 
 
 def test_other_plugins_are_no_injectors() -> None:
