@@ -1,4 +1,5 @@
-// Every text that is shown: what it says, its colour, and the colour behind it, as numbers from 0 to 255.
+// Every text that is shown: what it says, its colour and the colour behind it, as numbers from 0 to 255, and
+// whether its figure shows it whole.
 () => {
   const parse = (colour) => {
     const parts = colour.match(/[\d.]+/g).map(Number);
@@ -34,7 +35,10 @@
       const painted = paint(element);
       if (painted) ground = over(painted, ground);
     }
-    found.push({ text, colour: over(colour, ground), ground, seen: stack.includes(owner) });
+    const picture = (owner.closest("svg") ?? owner).getBoundingClientRect();
+    const whole =
+      box.left > picture.left - 2 && box.right < picture.right + 2 && box.top > picture.top - 2 && box.bottom < picture.bottom + 2;
+    found.push({ text, colour: over(colour, ground), ground, whole });
   }
   return found;
 }

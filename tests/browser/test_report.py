@@ -25,6 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SCREENSHOTS = Path(__file__).parents[2] / "reports" / "screenshots"
 READ = (Path(__file__).parent / "contrast.js").read_text()
 PAIRS = pairs_document(nodes=18, slow="node-04", cut=("node-00", "node-01"), simulated=True)
+PAIRS["nodes"] = [{**each, "share": 0.6 if each["name"] == "node-04" else 1.0} for each in PAIRS["nodes"]]
 THEMES: list[Literal["light", "dark"]] = ["light", "dark"]
 
 
@@ -54,7 +55,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("report"), published("nccl-tcpxo"), PAIRS)
 
 
-def luminance_hex(parts: list[float]) -> str:
+def as_hex(parts: list[float]) -> str:
     return "#" + "".join(f"{round(part):02x}" for part in parts)
 
 
@@ -107,13 +108,16 @@ async def test_all_text_can_be_read(browser: BrowserContext, report: Path, theme
             await summary.evaluate("each => { each.open = true; }")
         found = await visited.page.evaluate(READ)
         assert len(found) > 500
-        assert {"✕ fail", "node-04", "180", "1 GiB", "pass from 160", "✕ slow"} <= {each["text"] for each in found}
-        page = luminance_hex(next(each["ground"] for each in found if each["text"] == "Curves"))
+        assert {"✕ fail", "node-04", "180", "1 GiB", "pass from 160", "✕ slow", "node's own share"} <= {
+            each["text"] for each in found
+        }
+        assert [each["text"] for each in found if not each["whole"]] == []
+        page = as_hex(next(each["ground"] for each in found if each["text"] == "Curves"))
         assert page == {"light": "#ffffff", "dark": "#14171a"}[theme]
         weak = [
             (each["text"], colours)
             for each in found
-            if contrast(*(colours := (luminance_hex(each["colour"]), luminance_hex(each["ground"])))) < 4.5
+            if contrast(*(colours := (as_hex(each["colour"]), as_hex(each["ground"])))) < 4.5
         ]
         assert weak == []
 
@@ -151,7 +155,7 @@ async def test_names_that_are_made_to_break_out_are_only_shown(browser: BrowserC
         assert await visited.page.evaluate("[...document.querySelectorAll('*')].every(each => ![...each.attributes]"
                                            ".some(one => one.name.startsWith('on')))")  # fmt: skip
         assert EVIL in await visited.page.get_by_role("heading", level=1).inner_text()
-        assert await visited.page.locator("figure.topology text", has_text="</script>").count() > 0
+        assert await visited.page.locator("figure.topology g title", has_text="</script>").count() > 0
 
 
 async def test_a_missing_browser_is_told_by_the_name_of_its_package(

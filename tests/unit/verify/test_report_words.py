@@ -66,6 +66,12 @@ def test_what_is_shown_is_printable_and_of_bounded_length(said: str) -> None:
     assert len(shown) <= 20
 
 
+def test_a_long_name_keeps_the_end_that_tells_it_from_its_neighbours() -> None:
+    names = [f"gke-cluster-a3-mega-pool-1-0f9b8c7d-{end}" for end in ("x1yz", "k2ab")]
+    assert [text.short(each, most=20) for each in names] == ["gke-cl…0f9b8c7d-x1yz", "gke-cl…0f9b8c7d-k2ab"]
+    assert text.short("node-01", most=20) == "node-01"
+
+
 def test_characters_that_turn_the_direction_of_text_are_shown_as_what_they_are() -> None:
     assert text.clean("gpu\u202e\x1b[31m\udcff") == "gpu\ufffd\ufffd[31m\ufffd"
 

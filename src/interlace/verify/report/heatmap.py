@@ -12,7 +12,7 @@ from interlace.verify.report.matrix import Finding, Matrix, Node, Pair
 from interlace.verify.report.palette import HEAT, ink_on, stand_in
 from interlace.verify.report.picture import MOST_ROWS, Picture, element
 from interlace.verify.report.plotting import figure, svg_of
-from interlace.verify.report.text import clean
+from interlace.verify.report.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +34,8 @@ def heatmap(matrix: Matrix, *, rail: int | None, id: str) -> Picture:
     on = "" if rail is None else f" on rail {rail}"
     title = f"Bandwidth of each pair of nodes{on}"
     description = _describe(matrix, rail=rail)
-    longest = max(len(clean(node.name, most=_NAME)) for node in nodes)
-    side = min(8.0, max(2.0, 0.36 * len(nodes))) + 0.11 * longest  # names may be of wide letters
-    with figure(width=side + 0.4, height=side + 1.2) as canvas:
+    side = min(9.0, max(2.6, 0.45 * len(nodes)))
+    with figure(width=side, height=side) as canvas:
         axes = canvas.subplots()
         _draw_cells(axes, steps)
         _write_values(axes, nodes, pairs, matrix)
@@ -178,7 +177,7 @@ def _name_nodes(axes: Axes, nodes: tuple[Node, ...]) -> None:
 
     every = max(1, -(-len(nodes) // 48))
     shown = range(0, len(nodes), every)
-    names = [clean(nodes[at].name, most=_NAME) for at in shown]
+    names = [short(nodes[at].name, most=_NAME) for at in shown]
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(FixedLocator([at + 0.5 for at in shown]))
         axis.set_major_formatter(FixedFormatter(names))

@@ -66,16 +66,15 @@ def figure(*, width: float, height: float) -> Iterator[Figure]:
         mpl.rcdefaults()
         for name, value in _SETTINGS.items():
             mpl.rcParams[name] = value  # type: ignore[index]  # the stubs want literal names
-        yield Canvas(figsize=(width, height), layout="constrained")
+        yield Canvas(figsize=(width, height))
 
 
 def svg_of(drawn: Figure) -> str:
-    """The figure as SVG without date or maker."""
+    """The figure as SVG without date or maker, as large as what is drawn and written in it."""
     buffer = io.StringIO()
     with warnings.catch_warnings():
-        # Names may hold characters that no font of ours measures, or be long; the browser has fonts of its own.
-        for message in (r"Glyph \d+ .* missing from font", "constrained_layout not applied"):
-            warnings.filterwarnings("ignore", message=message, category=UserWarning)
+        # Names may hold characters that no font of ours measures; the browser has fonts of its own.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font", category=UserWarning)
         nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        drawn.savefig(buffer, format="svg", metadata=nothing)
+        drawn.savefig(buffer, format="svg", metadata=nothing, bbox_inches="tight", pad_inches=0.05)
     return buffer.getvalue()

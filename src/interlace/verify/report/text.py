@@ -21,6 +21,15 @@ def clean(text: str, *, most: int = LONG) -> str:
     return "".join(each if each.isprintable() else " " if each.isspace() else "\ufffd" for each in cut)
 
 
+def short(name: str, *, most: int) -> str:
+    """A name in so many characters, without its middle: names of a pool differ at their ends."""
+    shown = clean(name)
+    if len(shown) <= most:
+        return shown
+    head = (most - 1) // 3
+    return f"{shown[:head]}…{shown[len(shown) - (most - 1 - head) :]}"
+
+
 def html(text: str, *, most: int = LONG) -> str:
     """For the text of an HTML, SVG or XML element, or a quoted attribute."""
     return _html.escape(clean(text, most=most), quote=True)

@@ -15,7 +15,7 @@ from interlace.verify.report.content import Report
 from interlace.verify.report.matrix import Finding, Node
 from interlace.verify.report.palette import CLIQUES
 from interlace.verify.report.picture import MOST_ROWS, Picture, wrap
-from interlace.verify.report.text import clean, html
+from interlace.verify.report.text import html, short
 
 MOST_NODES: Final = 1200
 _WIDE, _HIGH, _GAP, _HEAD = 190, 24, 6, 26
@@ -125,7 +125,7 @@ def _rack(box: _Box, cliques: dict[str, int], marks: dict[str, str], centres: di
 def _node(node: Node, *, x: int, y: int, clique: int | None, mark: str) -> str:
     edge = 'stroke="var(--bad)" stroke-width="3"' if mark else 'stroke="var(--quiet)"'
     told = f"{node.name}, rack {node.rack or 'not known'}, clique {node.clique or 'not known'}"
-    shown = clean(node.name, most=_NAME - (8 if mark else 0))
+    shown = short(node.name, most=_NAME - (8 if mark else 0))
     parts = [
         f"<g><title>{html(told)}{f', {mark}' if mark else ''}</title>",
         f'<rect x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="3" fill="var(--page)" {edge}/>',
