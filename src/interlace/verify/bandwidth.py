@@ -66,7 +66,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_name(run: Run) -> str:
     """How a run is called in sentences."""
-    ranks = f" over {run.ranks} ranks" if run.ranks else ""
+    ranks = f" over {run.ranks} rank{'s' if run.ranks > 1 else ''}" if run.ranks else ""
     return f"{run.collective or 'unknown collective'}{ranks}"
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from interlace.fabric.bands import Scope
-from interlace.fabric.family import Family
+from interlace.fabric.family import Family, families
 from interlace.verify.assertions import Scene
 from interlace.verify.bandwidth import Assessment, Place, assess, assumed_noise
 from interlace.verify.causes import UNKNOWN, Diagnosis, Finding, diagnose
@@ -72,7 +72,9 @@ def judge(
     found_nodes, assumed = _nodes(runs, transport, family=family, given=nodes)
     ranks = max((run.ranks or 0 for run in runs), default=0) or transport.ranks
     scene = Scene(transport=transport, runs=runs, family=family, nodes=found_nodes, ranks=ranks)
-    diagnosis = diagnose(scene, events)
+    other = _other_family(runs, transport, family)
+    # What a family should have used says nothing about a log of another one.
+    diagnosis = diagnose(msgspec.structs.replace(scene, family=None) if other else scene, events)
     assessments = tuple(_assess(run, scene, given=nodes, baseline=baseline) for run in runs)
     causes, noted = _matter(diagnosis, assessments)
     verdict, cause, remedy = _decide(causes, diagnosis.slow, assessments, began=diagnosis.began)
@@ -129,10 +131,10 @@ def _assess(run: Run, scene: Scene, *, given: int | None, baseline: Sequence[Run
     own = _nodes([run], told, family=family, given=given)[0] or scene.nodes
     place = Place(family=family, nodes=own, scope=_scope(scene, own))
     assessment = assess(run, place=place, baseline=baseline)
-    other = _other_model(run, family) if baseline is None else None
-    if other is None or assessment.verdict == "cannot tell" or family is None or run.wrong_total:
+    other = _other_family([run], scene.transport, family) if baseline is None else None
+    if other is None or assessment.verdict == "cannot tell" or run.wrong_total:
         return assessment
-    why = f"the log is of {run.device}, and family {family.id} has {family.node.product}: no band is for it"
+    why = f"{other}: no band is for it"
     return msgspec.structs.replace(
         assessment,
         verdict="cannot tell",
@@ -151,12 +153,20 @@ def _scope(scene: Scene, nodes: int | None) -> Scope | None:
     return "nvlink" if (nodes or 1) <= family.node.domain_nodes else None
 
 
-def _other_model(run: Run, family: Family | None) -> str | None:
-    """The GPU model of the log where it is not the family's."""
-    if run.device is None or family is None:
+def _other_family(runs: Iterable[Run], transport: Transport, family: Family | None) -> str | None:
+    """What in the log is not the family's: the GPU model, or a network that only other families have."""
+    if family is None:
         return None
-    model, own = (_MODEL.search(text.replace("-", " ")) for text in (run.device, family.node.product))
-    return model[1] if model is not None and own is not None and model[1] != own[1] else None
+    own, wanted = _MODEL.search(family.node.product.replace("-", " ")), family.node.nccl_network
+    for device in (run.device for run in runs if run.device is not None):
+        model = _MODEL.search(device.replace("-", " "))
+        if model is not None and own is not None and model[1] != own[1]:
+            return f"the log is of {device}, and family {family.id} has {family.node.product}"
+    others = {each.node.nccl_network for each in families()} - {wanted, ""}
+    used = transport.carriers or not transport.mnnvl
+    if wanted and used and transport.network in others:
+        return f"the network of the log is {transport.network}, and family {family.id} has {wanted}"
+    return None
 
 
 def _matter(diagnosis: Diagnosis, assessments: Sequence[Assessment]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

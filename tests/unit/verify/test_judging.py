@@ -56,6 +56,20 @@ def test_a_log_that_ends_before_its_sweep_never_passes(rest: str) -> None:
     assert judged(table(times(rate=90, floor_us=130), footer=False)[:-1]).verdict == "fail"
 
 
+@pytest.mark.parametrize("rate", [185, 70, 30])
+def test_a_log_whose_network_is_of_another_family_is_not_judged_by_this_one(rate: int) -> None:
+    judgement = judged(with_lines(table(times(rate=rate, floor_us=130)), said()), family="a3-high")
+    assert judgement.verdict == "cannot tell"
+    assert "the network of the log is FasTrak, and family a3-high has GPUDirectTCPX" in judgement.cause
+
+
+def test_a_log_of_other_gpus_is_not_blamed_for_what_the_family_should_have_used() -> None:
+    judgement = judged(with_lines(table(HEALTHY), said()), family="gb200-nvl72")
+    assert judgement.verdict == "cannot tell"
+    assert "the log is of NVIDIA H100 80GB HBM3" in judgement.cause
+    assert seen(judgement) == set()
+
+
 def test_a_whole_sweep_without_a_footer_passes_and_says_so() -> None:
     judgement = judged(table(HEALTHY, footer=False))
     assert judgement.verdict == "pass"

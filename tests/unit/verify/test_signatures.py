@@ -110,6 +110,28 @@ def test_a_healthy_log_shows_no_signature() -> None:
     assert seen(judge_lines(with_lines(table(HEALTHY), said()))) == set()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mca_base_component_repository_open: unable to open mca_x: librdmacm.so.1: cannot open shared object file",
+        "NCCL INFO dlopen failed on libnccl-env.so: libnccl-env.so: cannot open shared object file: No such file",
+        "NCCL INFO TUNER/Plugin: Could not find: libnccl-tuner.so",
+        "NCCL INFO NET/FasTrak : Registered 16 regions, failed_over=0",
+        "NCCL INFO NET/FasTrak plugin: registering memory region, 0 failed so far",
+        "NCCL INFO RAS: connection closed by remote peer 192.0.2.8<28028>",
+        "NCCL INFO NET/IB : mlx5_0:1 Got non-fatal async event: port active(9)",
+        "NCCL INFO GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 4)",
+        "nvidia-imex.service - NVIDIA IMEX service: Active: inactive (dead)",
+        "libcuda.so.1: version `GLIBC_2.34' found",
+        "unable to connect from cache, downloading",
+    ],
+)
+def test_a_harmless_line_is_no_sign_even_of_a_log_that_was_cut(text: str) -> None:
+    output = with_lines(table(HEALTHY, footer=False), [*said(), shown(text)])
+    judgement = judge_lines(output)
+    assert (judgement.verdict, seen(judgement)) == ("pass", set())
+
+
 def test_sockets_between_nodes_are_named_where_no_message_says_so() -> None:
     def with_network(network: str) -> set[str]:
         return seen(judge_lines(with_lines(table(HEALTHY), said(network=network, channels=False))))
