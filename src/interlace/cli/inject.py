@@ -45,6 +45,12 @@ _BOM = "\ufeff"
     help="Where other kinds have their Pod templates, as Foo=spec.tasks[*].template.",
 )
 @click.option("--host-network", is_flag=True, help="Use hostNetwork and privileged containers instead of annotations.")
+@click.option(
+    "--require-plugin",
+    default="",
+    metavar="NAME",
+    help="NRI plugin without which containerd 2.2 or later, its default validator on, makes no daemon: interlace.",
+)
 @click.option("--diff", is_flag=True, help="Print what would change; exit 1 if anything would.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document with changes and reasons instead.")
 def inject(
@@ -58,6 +64,7 @@ def inject(
     compute_domain: bool,
     pod_paths: tuple[str, ...],
     host_network: bool,
+    require_plugin: str,
     diff: bool,
     as_json: bool,
 ) -> None:
@@ -72,6 +79,8 @@ def inject(
     from interlace.pods.bundle import inject_text, text_of
     from interlace.pods.documents import DocumentError
 
+    if not re.fullmatch(r"[A-Za-z0-9_.+-]{0,64}", require_plugin):
+        raise Exit(Code.REFUSED, f"--require-plugin: {require_plugin!r} is no name; use letters, digits and _ . + -")
     if diff and as_json:
         raise Exit(Code.REFUSED, "--diff and --json: each prints the whole answer; give one of them")
     options = _options(
@@ -83,6 +92,7 @@ def inject(
         compute_domain=compute_domain,
         pod_paths=pod_paths,
         host_network=host_network,
+        required_plugin=require_plugin,
     )
     text = _read(source)
     bom = _BOM if text.startswith(_BOM) else ""
