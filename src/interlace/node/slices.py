@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from interlace.api.computedomain import DRIVER
+from interlace.api.meta import ObjectMeta, Resource, Struct
 from interlace.api.resource import ResourcePool, ResourceSlice, ResourceSliceSpec
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError
@@ -26,6 +27,8 @@ from interlace.node.fabric import Fabric
 from interlace.node.offer import Offer, devices
 
 _NAME_LIMIT = 253
+BEHIND = 1.0
+"""Seconds until a slice is looked at again whose writing the watch has not shown yet."""
 log = get_logger(__name__)
 
 
@@ -59,6 +62,7 @@ class SlicePublisher:
         self._rival_timeout = rival_timeout
         self._fabric: Fabric | None = None
         self._offer: Offer | None = None
+        self._written: ResourceSlice | None = None
         self._queue: WorkQueue[str] = WorkQueue()
         self._touched = asyncio.Event()
         self._informer = Informer(client, ResourceSlice, fields=f"spec.nodeName={node},spec.driver={DRIVER}")
@@ -84,8 +88,16 @@ class SlicePublisher:
 
     @property
     def own(self) -> ResourceSlice | None:
-        """Our slice as the server has it."""
-        return self._informer.get(self._name)
+        """Our slice as the server has it; as we wrote it, while the cache is behind that."""
+        return self._written if self._behind else self._informer.get(self._name)
+
+    @property
+    def _behind(self) -> bool:
+        """Whether the cache has not seen yet what we wrote last."""
+        written = self._written
+        return written is not None and int(self._informer.resource_version or 0) < int(
+            written.metadata.resource_version or 0
+        )
 
     async def run(self) -> None:
         """Publish until cancelled. Raises ``RivalDriver`` where another driver's slices do not go away."""
@@ -121,9 +133,8 @@ class SlicePublisher:
             )
 
     async def _managers(self, name: str) -> str:
-        with contextlib.suppress(KubeError, ValueError):
-            raw = await self._client.request("GET", ResourceSlice.resource.path(name=name))
-            fields = msgspec.json.decode(raw, type=_Managed).metadata.managed_fields
+        with contextlib.suppress(KubeError):
+            fields = (await self._client.get(_Managed, name)).metadata.managed_fields
             return ", ".join(sorted({field.manager for field in fields})) or "unknown"
         return "unknown"
 
@@ -141,9 +152,13 @@ class SlicePublisher:
         wanted = devices(fabric, offer=offer)
         if own is not None and own.spec.devices == wanted and own.spec.pool.resource_slice_count == 1:
             self._stands(offer)
+            if self._behind:
+                # A slice that came and went while no watch stood is a change that nobody is told of: look again.
+                self._queue.add_after(name, BEHIND)
             return
         self.published = False
-        generation = max((found.spec.pool.generation for found in self._informer.items()), default=0) + 1
+        seen = [*self._informer.items(), *([own] if own is not None else [])]
+        generation = max((found.spec.pool.generation for found in seen), default=0) + 1
         spec = ResourceSliceSpec(
             driver=DRIVER,
             node_name=self._node,
@@ -156,13 +171,11 @@ class SlicePublisher:
             "metadata": {"name": name},
             "spec": spec,
         }
-        written = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
+        self._written = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
         log.info("slice published", slice=name, generation=generation, clique=fabric.clique, healthy=fabric.healthy)
         self._stands(offer)
-        # A slice that came and went while no watch stood is a change that nobody is told of: look again.
-        await self._informer.reached(written.metadata.resource_version)
-        if self._informer.get(name) is None:
-            self._queue.add(name)
+        # Nothing waits for the cache here: the next offer may be on its way.
+        self._queue.add_after(name, BEHIND)
 
     def _stands(self, offer: Offer) -> None:
         before, self.published = self.published, offer == self._offer
@@ -170,13 +183,16 @@ class SlicePublisher:
             self._on_published()
 
 
-class _Field(msgspec.Struct, rename="camel"):
+class _Field(Struct, frozen=True):
     manager: str = ""
 
 
-class _ManagedMeta(msgspec.Struct, rename="camel", frozen=True):
+class _ManagedMeta(ObjectMeta, frozen=True):
     managed_fields: list[_Field] = []
 
 
-class _Managed(msgspec.Struct):
+class _Managed(Struct, frozen=True):
+    """A slice, as far as it says who writes it."""
+
+    resource: ClassVar[Resource] = ResourceSlice.resource
     metadata: _ManagedMeta = _ManagedMeta()
