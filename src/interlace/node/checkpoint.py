@@ -10,7 +10,9 @@ set aside and the claims are read back from the CDI folder.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,7 +93,7 @@ class Checkpoint:
         """Read the file; call once, before anything else. Raises ``StateError`` if it cannot be opened.
 
         A file of the known driver is kept as ``checkpoint.json.inherited-<unix time>`` and its claims are ours.
-        A damaged file is renamed to ``checkpoint.json.damaged-<unix time>``; then every claim whose CDI
+        A damaged file is kept as ``checkpoint.json.damaged-<unix time>``; then every claim whose CDI
         spec says whose it is counts as prepared. Claims of nodes without a fabric have no spec; they are
         forgotten, which costs nothing: Unprepare accepts an unknown claim.
         """
@@ -136,11 +138,15 @@ class Checkpoint:
         return Loaded(remark="; ".join(remarks) + ".")
 
     def _set_aside(self, what: str, why: str) -> Path:
+        """Give the file a second name. The first one stays until the new file is whole: a crash in between loses
+        nothing.
+        """
         aside = self.path.with_name(f"{FILE_NAME}.{what}-{int(time.time())}")
         try:
-            self.path.replace(aside)
+            with contextlib.suppress(FileExistsError):
+                os.link(self.path, aside)
         except OSError as error:
-            raise StateError(f"{self.path} {why} and cannot be renamed: {error.strerror}.") from error
+            raise StateError(f"{self.path} {why} and cannot be kept as {aside.name}: {error.strerror}.") from error
         return aside
 
     def _rebuild(self, cause: str, *, cdi_root: Path) -> Loaded:

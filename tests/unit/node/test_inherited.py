@@ -16,6 +16,7 @@ from interlace.kube.client import Client
 from interlace.node.cdi import PreparedClaim, qualified_ids
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.demand import ClaimRef
+from interlace.node.errors import StateError
 from interlace.node.inherited import Inherited, checksum, is_inherited, read
 from interlace.node.sweep import Sweeper
 from tests.unit.node.parts import DOMAIN as DOMAIN_OF_THE_BENCH
@@ -135,6 +136,23 @@ def test_the_claims_of_the_known_driver_become_ours(tmp_path: Path) -> None:
     again = Checkpoint(tmp_path, boot_id="boot")
     assert again.load(cdi_root=cdi).remark == ""
     assert [held.inherited for held in again] == [True]
+
+
+class Interrupted(Checkpoint):
+    """An agent that ends before its first file is written."""
+
+    def _write_now(self) -> None:
+        raise StateError("no space left on device")
+
+
+def test_an_end_in_the_middle_of_taking_over_loses_no_claim(tmp_path: Path) -> None:
+    file, cdi = tmp_path / "checkpoint.json", tmp_path / "cdi"
+    file.write_bytes(checkpoint({UID: stored()}))
+    with pytest.raises(StateError):
+        Interrupted(tmp_path, boot_id="boot").load(cdi_root=cdi)
+    again = Checkpoint(tmp_path, boot_id="boot")
+    again.load(cdi_root=cdi)
+    assert [held.claim.uid for held in again] == [UID]
 
 
 def test_claims_of_an_earlier_boot_are_void(tmp_path: Path) -> None:
