@@ -211,7 +211,7 @@ class _Agent:
 
     def _published(self) -> None:
         self._state.poke()
-        self._board.renew()
+        self._board.renew(self._slices.own, claims={held.claim.uid for held in self._checkpoint})
 
     def _count(self) -> None:
         self._metrics.prepared(sum(len(held.devices) for held in self._checkpoint if held.completed))

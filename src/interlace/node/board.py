@@ -7,7 +7,7 @@ own, so publishing devices and reporting never undo each other; on servers that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from interlace.kube.queue import WorkQueue, work
 
 MANAGER: Final = "interlace-device-status"
 log = get_logger(__name__)
+_said = msgspec.json.Decoder(dict[str, list[dict[str, Any]]])
 
 
 class Board:
@@ -28,6 +29,7 @@ class Board:
         self._client = client
         self._name = slice_name
         self._entries: dict[str, Sequence[Mapping[str, Any]]] = {}
+        self._began = False
         self._queue: WorkQueue[str] = WorkQueue()
 
     def put(self, uid: str, entries: Sequence[Mapping[str, Any]]) -> None:
@@ -43,9 +45,16 @@ class Board:
         if self._entries.pop(uid, None) is not None:
             self._queue.add(self._name)
 
-    def renew(self) -> None:
-        """The slice was made anew: write what there is once more."""
-        if self._entries:
+    def renew(self, found: ResourceSlice | None = None, *, claims: Container[str] = ()) -> None:
+        """The slice stands: write what there is if ``found``, its present content, says something else.
+
+        The first time, what an earlier run of the agent said there of ``claims`` still holds; the rest goes.
+        """
+        said = _entries_of(found)
+        if not self._began:
+            self._began = True
+            self._entries = {uid: entries for uid, entries in said.items() if uid in claims} | self._entries
+        if said != self._entries:
             self._queue.add(self._name)
 
     async def run(self) -> None:
@@ -57,3 +66,14 @@ class Board:
         annotations = {REPORTS_ANNOTATION: text} if text is not None else {}
         body = {"metadata": {"name": name, "annotations": annotations}}
         await self._client.apply(ResourceSlice, body, name=name, manager=MANAGER)
+
+
+def _entries_of(found: ResourceSlice | None) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """The reports on a slice; one that cannot be read is to be replaced."""
+    text = found.metadata.annotations.get(REPORTS_ANNOTATION) if found is not None else None
+    if text is None:
+        return {}
+    try:
+        return {**_said.decode(text)}
+    except msgspec.MsgspecError:
+        return {"": []}

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from interlace.api.resource import REPORTS_ANNOTATION
+from interlace.api.meta import ObjectMeta
+from interlace.api.resource import REPORTS_ANNOTATION, ResourcePool, ResourceSlice, ResourceSliceSpec
 from interlace.kube.client import Client
 from interlace.kube.errors import Invalid
 from interlace.node.board import Board
@@ -134,3 +135,36 @@ async def test_a_slice_that_is_not_there_yet_is_tried_again() -> None:
         run.api.apply_failures = [Invalid("spec.driver: Required value", status=422)]
         await asyncio.sleep(60)
     assert run.posted == [{"uid-1": [{"driver": "d"}]}]
+
+
+def slice_with(reports: dict[str, Any]) -> ResourceSlice:
+    return ResourceSlice(
+        metadata=ObjectMeta(name="the-slice", annotations={REPORTS_ANNOTATION: json.dumps(reports)}),
+        spec=ResourceSliceSpec(
+            driver="compute-domain.nvidia.com", pool=ResourcePool(name=NODE, generation=1, resource_slice_count=1)
+        ),
+    )
+
+
+async def test_a_new_run_keeps_what_was_said_of_its_claims_and_removes_the_rest() -> None:
+    entry = [{"driver": "compute-domain.nvidia.com", "pool": NODE, "device": "channel-0"}]
+    async with running() as run:
+        run.board.renew(slice_with({"uid-1": entry, "uid-of-one-that-is-gone": entry}), claims={"uid-1"})
+        await idle()
+        assert run.posted == [{"uid-1": entry}]
+        run.board.renew(slice_with({"uid-1": entry}), claims={"uid-1"})
+        await idle()
+        assert len(run.posted) == 1
+        await run.reporter.forget("uid-1")
+        await idle()
+    assert run.posted[-1] is None
+
+
+@pytest.mark.parametrize("text", ["rubbish", "[]", '{"uid": 3}'])
+async def test_reports_of_an_earlier_run_that_cannot_be_read_are_removed(text: str) -> None:
+    odd = slice_with({})
+    odd.metadata.annotations[REPORTS_ANNOTATION] = text
+    async with running() as run:
+        run.board.renew(odd)
+        await idle()
+    assert run.posted == [None]
