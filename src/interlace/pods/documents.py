@@ -20,6 +20,9 @@ LONGEST_FILE: Final = 8 * 1024 * 1024
 LONGEST_DOCUMENT: Final = 3 * 512 * 1024
 """Bytes. etcd stores no larger object by default."""
 
+DEEPEST: Final = 200
+"""Of JSON: what works on values calls itself for each level. YAML has a bound of its own."""
+
 _BREAK: Final = re.compile(r"---(?:[ \t\r\n]|\Z)")
 _STOP: Final = re.compile(r"\.\.\.(?:[ \t\r\n]|\Z)")
 _STOPPED: Final = re.compile(r"^\.\.\.[ \t]*\r?\n?\Z", re.MULTILINE)
@@ -181,6 +184,8 @@ def _json(text: str, line: int) -> Any:
 
     try:
         value = json.loads(text.lstrip("\ufeff"), object_pairs_hook=pairs, parse_constant=constant)
+        if _deeper(value, DEEPEST):
+            raise DocumentError(f"it is nested more than {DEEPEST} deep", "write it flatter", line)
         if half := _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
             raise DocumentError(f"it has half of a character, {half[0]!r}", "write the whole one", line)
         return value
@@ -188,6 +193,21 @@ def _json(text: str, line: int) -> Any:
         if isinstance(error, DocumentError):
             raise
         raise DocumentError(f"it is no JSON: {error}", "correct it", line) from None
+
+
+def _deeper(value: Any, most: int) -> bool:
+    """Whether lists and mappings stand in each other more than so often."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _dump(text: str, value: Any) -> str:

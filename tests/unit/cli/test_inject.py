@@ -172,6 +172,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param(JOB + BOMB, "values, aliases written out", id="bomb"),
         pytest.param("[" * 200_000, "nesting depth", id="deep YAML"),
         pytest.param('{"a":' * 200_000, "is nested more than", id="deep JSON"),
+        pytest.param('{"kind": "Job", "x": ' + "[" * 900 + "]" * 900 + "}", "nested more than 200 deep", id="900 deep"),
         pytest.param("- 1\n- 2\n", "a manifest is a mapping", id="a list of numbers"),
         pytest.param("just text\n", "a manifest is a mapping", id="a word"),
         pytest.param("a: 1\n", "kind: nothing: a manifest says what kind", id="no kind"),
