@@ -6,21 +6,21 @@ Invariant: what the caller may not read is named and never guessed; only the dom
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from interlace.api.computedomain import DOMAIN_LABEL, DRIVER, GROUP, ComputeDomain, ComputeDomainClique
+from interlace.api.computedomain import CLIQUE_LABEL, DOMAIN_LABEL, DRIVER, GROUP, ComputeDomain, ComputeDomainClique
 from interlace.api.core import Event, Pod
 from interlace.api.meta import Object
 from interlace.api.resource import ResourceClaim, ResourceSlice
 from interlace.cli.exits import Code, Exit
 from interlace.domains.chain import Chain, chains, unhealthy
 from interlace.domains.membership import node_of
-from interlace.domains.places import Place, place
+from interlace.domains.places import place
 from interlace.domains.reports import completed
 from interlace.kube.client import Client
 from interlace.kube.config import load, load_kubeconfig
@@ -85,13 +85,16 @@ class Reader:
         async with asyncio.TaskGroup() as group:
             claims_read = group.create_task(self._claims(label))
             pods_read = group.create_task(self._try(Pod, namespace=self.namespace))
-            cliques_read = group.create_task(self._try(ComputeDomainClique, namespace=self.system, labels=label))
+            cliques_read = group.create_task(
+                self._try(ComputeDomainClique, namespace=self.system, labels=_maps_of(domain))
+            )
             slices_read = group.create_task(self._try(ResourceSlice, fields=f"spec.driver={DRIVER}"))
             events_read = group.create_task(self._try(Event, namespace=self.namespace, fields=about))
         claims, pods, cliques = claims_read.result(), pods_read.result(), cliques_read.result()
         slices, events = slices_read.result(), events_read.result()
+        by_node = _by_node(slices or [])
         if claims is not None:
-            claims = [completed(claim, _on(node_of(claim), slices or [])) for claim in claims]
+            claims = [completed(claim, by_node.get(node_of(claim), ())) for claim in claims]
         read = {
             ResourceClaim.resource.plural: claims,
             Pod.resource.plural: pods,
@@ -106,7 +109,9 @@ class Reader:
                 claims=claims or [],
                 pods=None if pods is None else {pod.metadata.uid: pod for pod in pods},
                 cliques=cliques,
-                places=None if slices is None else _places(slices),
+                places=None
+                if slices is None
+                else {node: place(slices=found, hosts=()) for node, found in by_node.items()},
             ),
             events=sorted(events or [], key=lambda item: item.last_timestamp or ""),
             unhealthy=unhealthy(slices or []),
@@ -175,13 +180,21 @@ class Reader:
             return None
 
 
-def _places(slices: list[ResourceSlice]) -> dict[str, Place]:
-    nodes = {item.spec.node_name or "" for item in slices}
-    return {node: place(slices=_on(node, slices), hosts=[]) for node in nodes if node}
+def _maps_of(domain: ComputeDomain) -> str:
+    """Label selector of the node maps that may hold the domain: its own, or with isolation Channel those that are
+    shared, which have no domain's label.
+    """
+    if domain.spec is not None and domain.spec.isolation == "Channel":
+        return f"{CLIQUE_LABEL},!{DOMAIN_LABEL}"
+    return f"{DOMAIN_LABEL}={domain.metadata.uid}"
 
 
-def _on(node: str, slices: list[ResourceSlice]) -> list[ResourceSlice]:
-    return [item for item in slices if item.spec.node_name == node]
+def _by_node(slices: Iterable[ResourceSlice]) -> dict[str, list[ResourceSlice]]:
+    found: dict[str, list[ResourceSlice]] = {}
+    for item in slices:
+        if item.spec.node_name:
+            found.setdefault(item.spec.node_name, []).append(item)
+    return found
 
 
 def _not_installed() -> Exit:

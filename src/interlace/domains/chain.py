@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from interlace.api.computedomain import ComputeDomain, ComputeDomainClique
+from interlace.api.computedomain import DOMAIN_LABEL, ComputeDomain, ComputeDomainClique
 from interlace.api.core import Pod
 from interlace.api.resource import ResourceClaim, ResourceSlice
 from interlace.domains.membership import node_of, pods_of
@@ -84,6 +84,8 @@ def chains(
 ) -> list[Chain]:
     """One chain for each Pod of ``domain``, those that wait first; ``pods`` by uid, None for what may not be read.
 
+    ``cliques`` are the node maps with the label of the domain, and those that domains share.
+
     A Pod is one of the domain's through a claim with its label, or because it names its claim template.
     Claims that nobody uses and that hold no node wait for nothing and are left out.
     """
@@ -144,8 +146,7 @@ def _chain(
     pod = pods.get(user.uid) if user else None
     links = [_pod_link(user.name if user else "", pod), _claim_link(claim, domain, node)]
     if node and links[-1].health is Health.OK:
-        shared = domain.spec is not None and domain.spec.isolation == "Channel"
-        links += _node_links(claim, node=node, cliques=cliques, places=places, shared=shared)
+        links += _node_links(claim, node=node, cliques=cliques, places=places, uid=domain.metadata.uid)
     name = user.name if user else "(no Pod)"
     if claim.metadata.namespace != domain.metadata.namespace:
         name = f"{claim.metadata.namespace}/{name}"
@@ -190,7 +191,7 @@ def _node_links(
     node: str,
     cliques: Sequence[ComputeDomainClique] | None,
     places: Mapping[str, Place] | None,
-    shared: bool,
+    uid: str,
 ) -> list[Link]:
     links = []
     fabric = None
@@ -209,7 +210,7 @@ def _node_links(
             )
         )
     if fabric != "":
-        links.append(_row_link(node, cliques, shared=shared))
+        links.append(_row_link(node, cliques, uid=uid))
     links.append(_channel_link(claim))
     peers = condition_of(claim, PEERS_CONNECTED)
     if peers is not None:
@@ -218,24 +219,23 @@ def _node_links(
     return links
 
 
-def _row_link(node: str, cliques: Sequence[ComputeDomainClique] | None, *, shared: bool) -> Link:
+def _row_link(node: str, cliques: Sequence[ComputeDomainClique] | None, *, uid: str) -> Link:
     if cliques is None:
         return Link(
             step=Step.MAP, what="IMEX node map", health=Health.UNKNOWN, detail="ComputeDomainCliques may not be read"
         )
     for clique in cliques:
+        entry = next((entry for entry in clique.channels if entry.domain == uid), None)
+        if entry is None and clique.metadata.labels.get(DOMAIN_LABEL) != uid:
+            continue
         for row in clique.daemons:
-            if row.node_name == node:
-                return Link(
-                    step=Step.MAP,
-                    what="IMEX node map",
-                    health=Health.OK,
-                    detail=f"index {row.index}, address {row.ip_address or '(none yet)'}",
-                )
-    if shared:
-        # What is read carries the label of the domain, and a map of several domains has no such label.
-        detail = "shared with other domains of isolation Channel; see ComputeDomainClique shared.<clique id>"
-        return Link(step=Step.MAP, what="IMEX node map", health=Health.UNKNOWN, detail=detail)
+            if row.node_name == node and (entry is None or row.index in entry.indexes):
+                detail = f"index {row.index}, address {row.ip_address or '(none yet)'}"
+                if entry is not None:
+                    others = len(clique.channels) - 1
+                    detail += f", channel {entry.channel}"
+                    detail += f"; shared with {others} more {'domain' if others == 1 else 'domains'}" if others else ""
+                return Link(step=Step.MAP, what="IMEX node map", health=Health.OK, detail=detail)
     return Link(step=Step.MAP, what="IMEX node map", health=Health.WAITING, detail=f"{node} is not in it yet")
 
 

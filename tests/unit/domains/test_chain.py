@@ -3,13 +3,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from interlace.api.computedomain import CLIQUE_LABEL, ComputeDomainChannel
 from interlace.api.core import Pod, PodCondition, PodResourceClaim, PodSpec, PodStatus
 from interlace.api.meta import Condition, ObjectMeta
 from interlace.api.resource import Device, DeviceAttribute, ResourceClaim
 from interlace.domains.chain import HOPELESS, Chain, Health, Step, chains, unhealthy
 from interlace.domains.places import Place
 from interlace.node.errors import Reason
-from tests.unit.domains.objects import RACK, claim, clique, domain, node_slice, ready_claim, said
+from tests.unit.domains.objects import RACK, UID, claim, clique, domain, node_slice, ready_claim, said
 
 CLIQUE = f"{RACK}.0"
 PLACES = {"n1": Place(clique=CLIQUE), "n2": Place(clique="")}
@@ -164,12 +165,22 @@ def test_an_unhealthy_fabric_is_named_with_its_reason() -> None:
     assert unhealthy([well, msgspec.structs.replace(well, spec=spec)]) == {"n2": "NotCompleted"}
 
 
-def test_a_map_that_several_domains_share_is_not_said_to_be_missing() -> None:
+def test_the_shared_map_shows_row_and_channel_of_the_domain_and_no_row_of_a_neighbour() -> None:
     plain = domain()
     assert plain.spec is not None
     sharing = msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, isolation="Channel"))
-    (found,) = chains(sharing, claims=[ready_claim("a", node="n1")], pods={}, cliques=[], places=PLACES)
-    row = found.link(Step.MAP)
-    assert row is not None
-    assert row.health is Health.UNKNOWN
-    assert "shared.<clique id>" in row.detail
+    mine = ComputeDomainChannel(domain=UID, name="cd", namespace="team", channel=2, indexes=[0])
+    theirs = msgspec.structs.replace(mine, domain="another", channel=1, indexes=[0, 1])
+    shared = msgspec.structs.replace(
+        clique([("n1", 0, "10.0.0.1"), ("n2", 1, "10.0.0.2")]),
+        metadata=ObjectMeta(name=f"shared.{CLIQUE}", labels={CLIQUE_LABEL: CLIQUE}),
+        channels=[theirs, mine],
+    )
+    places = {node: Place(clique=CLIQUE) for node in ("n1", "n2")}
+    claims = [ready_claim("a", node="n1"), ready_claim("b", node="n2")]
+    found = chains(sharing, claims=claims, pods={}, cliques=[shared], places=places)
+    rows = {chain.node: chain.link(Step.MAP) for chain in found}
+    assert rows["n1"] is not None
+    assert rows["n2"] is not None
+    assert (rows["n1"].health, rows["n2"].health) == (Health.OK, Health.WAITING)
+    assert rows["n1"].detail == "index 0, address 10.0.0.1, channel 2; shared with 1 more domain"
