@@ -122,6 +122,13 @@ def test_several_runs_of_one_thing_share_a_picture_and_their_median_is_the_table
     assert "No band was used" in figures.bandwidth(found[1], id="x").description
 
 
+def test_a_curve_above_the_line_rate_is_shown_below_what_no_algorithm_exceeds() -> None:
+    above, below = (of_lines(table(HEALTHY, collective=name)) for name in ("all_reduce", "all_gather"))
+    assert "most of any algorithm, 375 GB/s" in texts(figures.bandwidth(groups(above)[0], id="x"))
+    assert "most of any algorithm, 375 GB/s" not in texts(figures.bandwidth(groups(below)[0], id="x"))
+    assert "No algorithm exceeds 375 GB/s." in figures.bandwidth(groups(below)[0], id="x").description
+
+
 def test_wrong_data_are_marked_in_the_curve() -> None:
     right, wrong = (of_lines(table(HEALTHY, wrong=count)) for count in (0, 5))
     assert "wrong data" not in texts(figures.bandwidth(groups(right)[0], id="x"))
