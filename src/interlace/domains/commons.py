@@ -13,10 +13,11 @@ from typing import Any
 from interlace.api.computedomain import ComputeDomainClique, PeerCount
 from interlace.api.resource import ResourceClaim
 from interlace.domains import channels, cliques, debounce
-from interlace.domains.channels import Tenant, shared_name
+from interlace.domains.channels import Draft, Tenant, shared_name
 from interlace.domains.collisions import domain_of
 from interlace.domains.maps import MapWriter
 from interlace.domains.sources import Sources
+from interlace.kube.errors import ApiError, Conflict
 
 SPREAD = 1.0
 """Seconds between two cliques that are opened for a domain that has no node yet."""
@@ -41,6 +42,8 @@ class Commons:
         self._clock = clock
         self._opening: set[str] = set()
         self._pending: dict[str, debounce.Pending] = {}
+        self._refusals: dict[str, str] = {}
+        """Why the server did not take the map of a clique last, in its own words."""
 
     def look(self, uid: str, *, touched: Collection[str]) -> None:
         """Pass over the maps that concern a domain: of the fabric cliques where it has claims, and where it had."""
@@ -55,6 +58,10 @@ class Commons:
             self._opening.add(clique)
             self._sources.ask(shared_name(clique))
         return SPREAD if chosen else None
+
+    def refusal(self, touched: Collection[str]) -> str:
+        """Why the server does not take one of these maps, ``""`` where it takes all."""
+        return next((self._refusals[clique] for clique in sorted(touched) if clique in self._refusals), "")
 
     async def reconcile(self, clique: str) -> float | None:
         """Pass over one map; seconds until the next pass that no change will cause, None for none."""
@@ -71,6 +78,7 @@ class Commons:
         )
         if not channels.changed(wanted, current):
             self._pending.pop(clique, None)
+            self._refusals.pop(clique, None)
             self._opening.discard(clique)
             return None
         now = self._clock()
@@ -80,13 +88,24 @@ class Commons:
         if due > 0 and not channels.opens(wanted, current):
             return due
         del self._pending[clique]
+        try:
+            await self._write(wanted, current=current)
+        except ApiError as error:
+            if not isinstance(error, Conflict) and self._refusals.get(clique) != error.message:
+                self._refusals[clique] = error.message
+                for tenant in tenants:  # once for each refusal: their passes lead back here
+                    self._sources.ask(tenant.uid)
+            raise
+        self._refusals.pop(clique, None)
+        self._opening.discard(clique)
+        return None
+
+    async def _write(self, wanted: Draft, *, current: ComputeDomainClique | None) -> None:
         if current is not None and not wanted.rows:
             await self._writer.delete(current)
         else:
             body = channels.body(wanted, namespace=self._writer.namespace, current=current)
             await self._writer.write(body, current=current)
-        self._opening.discard(clique)
-        return None
 
     def _tenants(self, clique: str, current: ComputeDomainClique | None) -> list[Tenant]:
         known = {entry.domain: entry for entry in current.channels} if current is not None else {}

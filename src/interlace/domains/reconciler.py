@@ -186,6 +186,7 @@ class Reconciler:
         memo.rest_until = self._clock() + REST * (time.thread_time() - began)
         if shared:
             self._commons.look(uid, touched=touched)
+            memo.map_refusal = self._commons.refusal(touched)
             next_map = self._commons.open(mine=touched) if share else None
         else:
             next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
@@ -254,14 +255,17 @@ class Reconciler:
         if not opens and (due := debounce.map_due_in(memo.pending, waiting=waiting, grows=grows, now=now)) > 0:
             return due
         memo.pending = None
-        try:
-            for clique, draft in drafts.items():
+        failures: list[ApiError] = []
+        for clique, draft in drafts.items():
+            try:
                 await self._write_clique(domain, draft, current=current.get(clique))
-        except ApiError as error:
-            if not isinstance(error, Conflict):
-                memo.map_refusal = error.message
-            raise
-        memo.map_refusal = ""
+            except ApiError as error:  # the maps of other cliques are written all the same
+                failures.append(error)
+        refusals = [error.message for error in failures if not isinstance(error, Conflict)]
+        if refusals or not failures:
+            memo.map_refusal = next(iter(refusals), "")
+        if failures:
+            raise failures[0]
         return None
 
     async def _write_clique(self, domain: ComputeDomain, draft: Draft, *, current: ComputeDomainClique | None) -> None:

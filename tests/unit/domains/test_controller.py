@@ -51,12 +51,13 @@ class Team:
         self.client = client
         self.namespace = namespace
 
-    async def create_domain(self, name: str = "cd", *, num_nodes: int = 0, template: str = "") -> ComputeDomain:
+    async def create_domain(
+        self, name: str = "cd", *, num_nodes: int = 0, template: str = "", isolation: str = "Domain"
+    ) -> ComputeDomain:
         channel = {"resourceClaimTemplate": {"name": template or f"{name}-rct"}}
+        spec = {"numNodes": num_nodes, "channel": channel, "isolation": isolation}
         return await self.client.create(
-            ComputeDomain,
-            {"metadata": {"name": name}, "spec": {"numNodes": num_nodes, "channel": channel}},
-            namespace=self.namespace,
+            ComputeDomain, {"metadata": {"name": name}, "spec": spec}, namespace=self.namespace
         )
 
     async def domain(self, name: str = "cd") -> ComputeDomain:
@@ -483,15 +484,16 @@ async def test_a_template_that_the_server_forbids_is_told_with_the_servers_words
         await equal(lambda: team.condition("TemplateReady"), ("True", "TemplateCreated"))
 
 
+@pytest.mark.parametrize("isolation", ["Domain", "Channel"])
 async def test_a_node_map_that_the_server_forbids_is_told_to_domain_and_pod(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, isolation: str
 ) -> None:
     monkeypatch.setattr(waiting, "PATIENCE", 0.3)
     team = await desk.team()
     (name,) = await desk.nodes(1)
     async with desk.controller():
         async with _without(desk, "Role", "computedomaincliques"):
-            domain = await team.create_domain()
+            domain = await team.create_domain(isolation=isolation)
             await team.add_claim("a", uid=domain.metadata.uid, node=name)
 
             async def told() -> bool:
@@ -501,7 +503,7 @@ async def test_a_node_map_that_the_server_forbids_is_told_to_domain_and_pod(
             await until(told, what="the server's words in the condition")
             assert await team.condition("Ready") == ("False", "WaitingForClique")
             await until(lambda: _told(team, "a", ("Warning", "WaitingForClique")), what="an event on the Pod")
-        await until(lambda: _has_rows(team, domain.metadata.uid, [name]), what="the row")
+        await equal(lambda: team.condition("Ready"), ("False", "WaitingForPrepare"))
 
 
 @asynccontextmanager
