@@ -162,10 +162,11 @@ def _half(row: Row, half: Half, way: Formula, cpu_time: bool) -> Iterator[str]: 
 
 
 def _footer(run: Run, survey: _Survey) -> Iterator[str]:
-    if run.out_of_bounds and run.wrong_total == 0 and not run.partial_rows and not run.left_out:
+    whole = not (run.partial_rows or run.left_out or run.gaps)
+    if run.out_of_bounds and run.wrong_total == 0 and whole:
         yield f"the footer counts {run.out_of_bounds} failed checks, and no row has a wrong element"
     average = run.avg_busbw_printed
-    if average is None or run.partial_rows or run.left_out or run.below_minimum:
+    if average is None or not whole or run.below_minimum:
         return
     if not survey.span.meet(Interval.around(average, average_place(average))):
         yield f"the rows have a mean of {_text(survey.span)} GB/s, the footer says {average:g}"

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from interlace.verify import inference
 from interlace.verify.conclusion import conclude, total
 from interlace.verify.layout import SIZES
@@ -113,7 +115,7 @@ class JsonLog:
         elif stored and len(top) < KEPT:
             top.append(value)
         else:
-            self._left_out += stored
+            self._left_out += stored and top is self._root.get("results")
 
     def run(self, *, source: str, line: int) -> Run | None:
         """The run as far as it was read; None if this is no file of nccl-tests."""
@@ -129,10 +131,12 @@ class JsonLog:
                 partial += 1
             else:
                 rows.append(row)
-        return _run(root, tuple(rows), partial=partial, closed=self.closed, source=source, line=line)
+        frame = Run(source=source, line=line, partial_rows=partial, unfinished=not self.closed, left_out=self._left_out)
+        return _run(root, tuple(rows), frame)
 
 
-def _run(root: dict[str, Any], rows: tuple[Row, ...], *, partial: int, closed: bool, source: str, line: int) -> Run:
+def _run(root: dict[str, Any], rows: tuple[Row, ...], frame: Run) -> Run:
+    """``frame``: where the document stands, and what it lacks."""
     config = root["config"]
     hosts = tuple(dict.fromkeys(_texts(config.get("devices"), "hostname")))
     ranks = _ranks(config)
@@ -144,29 +148,26 @@ def _run(root: dict[str, Any], rows: tuple[Row, ...], *, partial: int, closed: b
     footer = root.get("average_bus_bandwidth") or root.get("average_bus_bandwidith") or {}
     footer = footer if isinstance(footer, dict) else {}
     bounds = root.get("out_of_bounds")
-    run = Run(
+    run = msgspec.structs.replace(
+        frame,
         collective=match[1] if match else found.collective,
         collective_from="args" if match else "inferred" if found.collective else None,
         ranks=ranks or found.ranks,
         ranks_from="devices" if ranks else found.ranks_from,
         nodes=len(hosts) or None,
         rows=rows,
-        partial_rows=partial,
         out_of_bounds=None if checked is False or not isinstance(bounds, dict) else _int(bounds.get("count")),
         wrong_total=total(rows),
-        source=source,
-        line=line,
         hosts=hosts,
         checked=checked,
         cpu_time=any("cpu_time" in (entry.get("out_of_place") or {}) for entry in _objects(root["results"])),
         old_formula=found.old_formula,
-        unfinished=not closed,
         below_minimum=footer.get("okay") == "false",
         device=next(iter(_texts(config.get("devices"), "device_info")), None),
         errors=tuple(text[:300] for text in root.get("errors") or () if isinstance(text, str) and text)[:8],
         environment=tuple(text for text in root.get("env") or () if isinstance(text, str)),
     )
-    doubts = [] if closed else ["the JSON file was not finished, as after a crash"]
+    doubts = ["the JSON file was not finished, as after a crash"] if frame.unfinished else []
     average = footer.get("bandwidth", footer.get("bandwidith"))
     return conclude(run, average=average if isinstance(average, str) else None, doubts=doubts)
 

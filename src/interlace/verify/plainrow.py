@@ -12,6 +12,7 @@ from interlace.verify.run import Half, Row
 
 _TYPES = {name.encode(): name for name in SIZES}
 _REDOPS = {name.encode(): name for name in REDOPS}
+_RIGHT = (b"0", b"N/A")
 _NUMBER = rb"\s+(\d{1,12}(?:\.\d{1,3})?)"
 _HALF = _NUMBER * 3 + rb"\s+(\d{1,18}|N/A)"
 _ROW = re.compile(
@@ -36,6 +37,12 @@ def plain_row(line: bytes, *, number: int) -> Row | None:
         ip=_half(e, f, g, h),
         line=number,
     )
+
+
+def shows_none_wrong(line: bytes) -> bool:
+    """Whether both halves of a line that has the shape of a plain row count no wrong element."""
+    cells = line.split()
+    return cells[8] in _RIGHT and cells[12] in _RIGHT
 
 
 def _half(time: bytes, algbw: bytes, busbw: bytes, wrong: bytes) -> Half:

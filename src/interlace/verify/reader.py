@@ -14,7 +14,7 @@ from interlace.verify.blocks import Lines, Unpacker
 from interlace.verify.events import EACH, LogEvent
 from interlace.verify.facts import WORDS, Facts
 from interlace.verify.jsonlog import JsonLog
-from interlace.verify.plainrow import plain_row
+from interlace.verify.plainrow import plain_row, shows_none_wrong
 from interlace.verify.prefix import cleaned, strip
 from interlace.verify.run import Half, Run
 from interlace.verify.table import Table
@@ -158,7 +158,7 @@ class Reader:
             return
         table = self._current
         if table is not None and table.takes_plain_rows and self._json is None:
-            if table.is_full and shape in self._plain:
+            if table.is_full and shape in self._plain and shows_none_wrong(line):
                 table.left_out += 1
                 return
             row = plain_row(line, number=self._number)

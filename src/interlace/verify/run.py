@@ -94,6 +94,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """``NCCL_TESTS_MIN_BW`` was set and not reached: the footer's average says nothing about the data."""
     unfinished: bool = False
     """The log ends before the sweep that the program was asked for, or before its JSON does."""
+    gaps: bool = False
+    """``...`` stands for rows that somebody took out."""
     left_out: int = 0
     """Complete rows beyond those that a run keeps."""
     program: str | None = None

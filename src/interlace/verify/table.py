@@ -45,11 +45,14 @@ class Table:
         self._program: str | None = None
         self._jobs = 0
         self._ranks_cut = False
+        self._gaps = False
         self._rank_zero = 0
         self._header = False
         self._plain = False
         self._partial = 0
         self.left_out = 0
+        self._left_wrong = 0
+        """Wrong elements of rows that are left out."""
         self._misfits = 0
         self._deviates = False
         self._na = [True, True]
@@ -72,10 +75,8 @@ class Table:
 
     def take_plain(self, row: Row, *, unchecked: tuple[bool, bool]) -> None:
         """Take a row that was read elsewhere; ``unchecked``: which halves say N/A."""
-        if self.is_full:
-            self.left_out += 1
+        if not self._append(row):
             return
-        self.rows.append(row)
         self._na[0] &= unchecked[0]
         self._na[1] &= unchecked[1]
 
@@ -144,6 +145,7 @@ class Table:
                 self._rank(mark)
             case marks.Omission():
                 self._ranks_cut |= bool(self.ranks) and not self._header
+                self._gaps |= bool(self.rows)
             case marks.Bounds(count, _):
                 self._bounds = None if cut else count
             case marks.Average(text, okay):
@@ -213,14 +215,21 @@ class Table:
         found = layout.complete(row, self.columns)
         if found is None:
             self._misfits += self.evident
-        elif self.is_full:
-            self.left_out += 1
         else:
-            self.rows.append(self._kept(found))
+            self._append(self._kept(found))
+
+    def _append(self, row: Row) -> bool:
+        """Keep the row; of those beyond ``KEPT`` only their number and their wrong elements are kept."""
+        if self.is_full:
+            self.left_out += 1
+            self._left_wrong += total((row,)) or 0
+            return False
+        self.rows.append(row)
+        return True
 
     def _kept(self, found: layout.Found) -> Row:
         root = found.root
-        if root is not None and root.startswith("-") and root != "-1":
+        if root is not None and root.startswith("-") and root != "-1" and len(self._doubts) < arithmetic.MOST:
             self._doubts.append(
                 f"row {len(self.rows) + 1} (size {found.cells.size}, line {found.cells.line}): there is no root {root}"
             )
@@ -295,7 +304,7 @@ class Table:
             rows=rows,
             partial_rows=self._partial,
             out_of_bounds=None if checked is False else self._bounds,
-            wrong_total=total(rows),
+            wrong_total=(total(rows) or 0) + self._left_wrong if self._left_wrong else total(rows),
             transport=facts.transport,
             source=self.source,
             line=self.line,
@@ -306,6 +315,7 @@ class Table:
             below_minimum=self._low,
             unfinished=self._is_unfinished(),
             left_out=self.left_out,
+            gaps=self._gaps,
             program=self._program,
             device=next(iter(self.ranks.values()), None),
             errors=tuple(self._errors),
@@ -347,6 +357,8 @@ class Table:
             )
         if self._command is not None and run.collective not in {None, self._command}:
             told.append(f"a command line names {self._command}, the table is of {run.collective}")
+        if self._gaps:
+            told.append("rows are left out where the paste says `...`, so that the average cannot be checked")
         if self._ranks_cut:
             told.append("the list of ranks is cut")
         if self._misfits:

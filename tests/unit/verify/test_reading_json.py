@@ -136,3 +136,11 @@ def test_other_json_is_no_run_and_hides_no_table(text: str) -> None:
     assert read_text(text) == []
     (run,) = read_text(text + "\n" + row)
     assert len(run.rows) == 1
+
+
+def test_rows_beyond_those_that_a_run_keeps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = len(json.loads(SAMPLE)["results"])
+    monkeypatch.setattr("interlace.verify.jsonlog.KEPT", 4)
+    run = one(SAMPLE)
+    assert (len(run.rows), run.left_out) == (4, number - 4)
+    assert run.warnings == (f"only the first 4 rows are kept, {number - 4} more are left out",)

@@ -59,6 +59,17 @@ def test_a_sweep_that_never_ends_keeps_its_first_rows_and_counts_the_rest() -> N
     (run,) = read_text("\n".join([HEADER, *[line] * (KEPT + 77), ""]))
     assert (len(run.rows), run.left_out) == (KEPT, 77)
     assert run.warnings == (f"only the first {KEPT} rows are kept, 77 more are left out",)
+    assert run.wrong_total == 0
+
+
+@pytest.mark.parametrize("prefix", ["", "[1,0]<stdout>:"])
+def test_wrong_elements_count_in_rows_that_are_not_kept_too(prefix: str) -> None:
+    line = next(line for line in show(ERAS[5], Sweep()).lines if " float " in line)
+    bad = f"{line.rstrip()[:-1]}7"
+    (run,) = read_text(
+        "\n".join([HEADER, *[prefix + line] * KEPT, *[prefix + each for each in (line, bad, line, bad)], ""])
+    )
+    assert (run.left_out, run.wrong_total) == (4, 14)
 
 
 @pytest.mark.parametrize(

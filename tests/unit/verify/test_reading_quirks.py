@@ -134,7 +134,10 @@ def test_6_what_markdown_and_editors_do_is_survived() -> None:
     quoted = "\n".join(f"> {line}" for line in log.lines)
     assert document(one(f"{quoted}\n"))["rows"] == log.rows
     cut = log.text.replace(rows(log)[1] + "\n", "...\n")
-    assert document(one(cut))["rows"] == [log.rows[0], *log.rows[2:]]
+    run = one(cut)
+    assert document(run)["rows"] == [log.rows[0], *log.rows[2:]]
+    assert run.warnings == ("rows are left out where the paste says `...`, so that the average cannot be checked",)
+    assert "the rows have a mean" in one(log.text.replace(rows(log)[1] + "\n", "")).warnings[0]
     moved = re.sub(r"(?m)^#  +", "#", log.text)
     assert document(one(moved))["rows"] == log.rows
     no_header = "\n".join(line for line in log.lines if not line.startswith("#"))
