@@ -19,8 +19,9 @@ from bench.faults.wire import Wire
 from interlace.api.computedomain import ComputeDomain
 from interlace.kube.config import Config
 from interlace.sim.cluster import Cluster, ClusterSettings, run_cluster
+from interlace.sim.kubelet.container import ContainerRecord
 from interlace.sim.kubelet.node import HollowNode
-from interlace.sim.kubelet.programs import Programs
+from interlace.sim.kubelet.programs import Command, Programs, launch_child
 from interlace.sim.kubelet.settings import KubeletSettings
 from interlace.sim.plane import AuditRecord, Plane
 
@@ -98,6 +99,10 @@ async def run_ground(bed: Bed) -> AsyncIterator[Ground]:
             if not isinstance(node.plane, _Through):
                 node.plane = _Through(node.plane, wire.lead_to(node.plane.url))
 
-        programs = Programs(imex_start=settings.imex_start, separate=settings.separate, on_boot=connect)
+        def launch(record: ContainerRecord, node: HollowNode) -> Command:
+            plain = launch_child(record, node)
+            return Command(argv=(plain.argv[0], "-m", "bench.faults.shifted", plain.argv[-1]), env=plain.env)
+
+        programs = Programs(imex_start=settings.imex_start, separate=settings.separate, launch=launch, on_boot=connect)
         async with run_cluster(settings, programs=programs) as cluster:
             yield Ground(cluster, wire)

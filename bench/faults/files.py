@@ -174,7 +174,7 @@ async def agent_without_room(stage: Stage) -> None:
 async def host_without_room(stage: Stage) -> None:
     """The imex-host can write neither config nor hosts."""
     node = stage.cluster.gpu_nodes[0]
-    await _forms_with_room(stage, node, said="written", limit=no_room(process(stage, "imex-host", node)))
+    await _forms_with_room(stage, node, said="cannot be written", limit=no_room(process(stage, "imex-host", node)))
 
 
 async def _mount(*words: str) -> None:

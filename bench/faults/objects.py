@@ -35,16 +35,13 @@ async def all_readers(stage: Stage) -> None:
 
 
 def _hostile(kind: type[Object], *, count: int, namespace: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Random objects whose key alone is good: API servers keep nothing else out for ever."""
+    """Random objects with good metadata: no API server keeps others."""
     chance = random.Random(f"{seed} {kind.resource.kind}")
     for number in range(count):
         body = change({key: value for key, value in SAMPLES[kind].items() if key != "metadata"}, chance)
-        metadata = change(SAMPLES[kind]["metadata"], chance)
         uid = f"00000000-0000-4000-8000-{number:012x}"
-        good = {"name": f"hostile-{number}", "namespace": namespace, "uid": uid}
-        for key in ("deletionTimestamp", "finalizers", "ownerReferences", "generateName"):
-            metadata.pop(key, None)
-        body["metadata"] = metadata | good
+        labels = SAMPLES[kind]["metadata"]["labels"]
+        body["metadata"] = {"name": f"hostile-{number}", "namespace": namespace, "uid": uid, "labels": labels}
         body |= {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
         yield body
 
@@ -85,8 +82,7 @@ async def sent(stage: Stage) -> None:
     taken = await poison(client, namespace=stage.namespace, victim=first.metadata.uid)
     for kind in SENT:
         for body in _hostile(kind, count=stage.many, namespace=stage.namespace, seed=2):
-            for key in ("uid", "resourceVersion", "generation", "creationTimestamp"):
-                body["metadata"].pop(key, None)
+            body["metadata"].pop("uid")
             with contextlib.suppress(ApiError, KubeError):
                 await client.create(untyped(kind.resource), body, namespace=stage.namespace)
                 taken += 1

@@ -20,8 +20,8 @@ _INTRO: Final = """# Reliability
 
 What fails, and what comes of it. Written by `python -m bench.faults report`; `make faults` plays every row again.
 
-No row ends in a state that needs a human. Where the fault itself lasts until somebody ends it, the row says why, and a
-condition of the ComputeDomain or of the claim says what to do.
+No row that has a figure ended in a state that needs a human; a row without one claims nothing yet. Where the fault
+itself lasts until somebody ends it, the row says why, and a condition of the ComputeDomain says what to do.
 
 *Real* rows run on real etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with our components as
 processes of their own. *Embedded* rows run on the embedded (simulated) API server, because the fault cannot be made on

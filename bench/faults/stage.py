@@ -135,9 +135,13 @@ class Stage:
         """Process ids of the node's ``nvidia-imex``."""
         return find_processes(self.cluster.fleet.nodes[node].tray.root, program=DAEMON)
 
+    async def lease(self) -> Lease:
+        """The Lease of the leading controller."""
+        return await self.cluster.client.get(Lease, LEASE, namespace=NAMESPACE)
+
     async def leader(self) -> str:
         """Name of the Pod of the leading controller."""
-        lease = await self.cluster.client.get(Lease, LEASE, namespace=NAMESPACE)
+        lease = await self.lease()
         holder = lease.spec.holder_identity or ""
         names = [pod.metadata.name for pod in self.cluster.our_pods("controller")]
         return next(name for name in names if holder.startswith(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bench.faults import files, imex, kills, nodes, objects, races, server, streams
+from bench.faults import clocks, files, imex, kills, nodes, objects, races, server, streams
 from bench.faults.row import Row
 
 FAMILIES: Final[tuple[tuple[str, tuple[Row, ...]], ...]] = (
@@ -15,6 +15,7 @@ FAMILIES: Final[tuple[tuple[str, tuple[Row, ...]], ...]] = (
     ("Files and disks", files.ROWS),
     ("nvidia-imex and the driver", imex.ROWS),
     ("Domains and schedulers that race", races.ROWS),
+    ("Clocks", clocks.ROWS),
     ("Hostile objects", objects.ROWS),
 )
 ROWS: Final[tuple[Row, ...]] = tuple(row for _, rows in FAMILIES for row in rows)

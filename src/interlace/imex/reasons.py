@@ -40,6 +40,7 @@ class Reason(enum.StrEnum):
 
 
 REMEDIES: dict[Reason, str] = {
+    Reason.FILES_NOT_WRITTEN: "look whether that file system of the node is full or read-only",
     Reason.BINARY_MISSING: "install the nvidia-imex package of the loaded driver version, or correct the driver root",
     Reason.IMEX_IN_USE: "disable and mask nvidia-imex.service on the node",
     Reason.CRASH_LOOP: "read the log of the imex-host pod on this node",

@@ -231,7 +231,7 @@ class Runner:
             log.warning("nvidia-imex not started: %s", error.message)
             return NotStarted(Fault(reason=error.reason, message=error.message))
         except OSError as error:
-            message = f"files of the order in {self._places.run_dir}: {error}"
+            message = f"the files of the order cannot be written in {self._places.run_dir}: {error.strerror or error}"
             log.warning("nvidia-imex not started: %s", message)
             return NotStarted(Fault(reason=Reason.FILES_NOT_WRITTEN, message=message))
 

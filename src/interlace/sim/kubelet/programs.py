@@ -82,7 +82,7 @@ class Programs:
         self.imex_start = imex_start
         """Seconds that the simulated ``nvidia-imex`` takes to be READY."""
         self.separate = separate
-        self.launch = launch or _launch_child
+        self.launch = launch or launch_child
         """Makes the command of a component that runs separately; by default with simulated NVML."""
         self.foreign = foreign
         self.on_boot = on_boot
@@ -150,7 +150,8 @@ class Programs:
             raise ProgramFailedError(message)
 
 
-def _launch_child(record: ContainerRecord, node: HollowNode) -> Command:
+def launch_child(record: ContainerRecord, node: HollowNode) -> Command:
+    """The command of a component that runs as a process of its own; its last word is the file that says what to run."""
     root = node.tray.root
     spec = root / "run" / f"{record.pod}.json"
     spec.write_bytes(
