@@ -1,7 +1,7 @@
 """Takes a Pod off a node where it can never start, so that its controller makes another one.
 
-Invariant: only Pods that a controller owns are evicted, and exactly the Pod that was meant (by uid); disruption
-budgets are asked. Anything else is told to the user.
+Invariant: only Pods that a controller owns and that do not run are evicted, and exactly the Pod that was meant (by
+uid); disruption budgets are asked. Anything else is told to the user.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Evictor:
         for pod in pods_of(collision.claim):
             try:
                 found = await self._client.get(Pod, pod.name, namespace=pod.namespace)
-                if found.metadata.uid != pod.uid:
-                    continue
+                if found.metadata.uid != pod.uid or found.status.phase not in ("", "Pending"):
+                    continue  # another Pod; or it runs, so that it has its channel by now
                 kept = any(owner.controller for owner in found.metadata.owner_references)
                 if kept:
                     await self._client.evict(pod.name, namespace=pod.namespace, uid=pod.uid)

@@ -111,6 +111,13 @@ async def test_another_pod_of_the_same_name_is_left_alone(admin: Client, control
     await admin.get(Pod, "again", namespace="default")
 
 
+async def test_a_pod_that_runs_by_now_is_left_alone(admin: Client, controller: Client) -> None:
+    pod = await _pod(admin, "late", owners=[SET])
+    await admin.merge_patch(Pod, "late", {"status": {"phase": "Running"}}, namespace="default", subresource="status")
+    assert await _end(controller, _collision("late", pod.metadata.uid)) == (Outcome(), [])
+    await admin.get(Pod, "late", namespace="default")
+
+
 class Guarded(Client):
     """A server that refuses evictions."""
 
