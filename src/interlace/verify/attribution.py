@@ -24,6 +24,8 @@ FLOOR: Final = 0.05
 SURE_NODE: Final = 4.0
 SURE_LINK: Final = 5.0
 """Robust z from which a node or a link is named: there are many more links, so many more to be wrong about."""
+_TOLD_APART: Final = 4
+"""Partners from which a node is told from its links: of three readings two bad ones already outvote the good one."""
 _BLOCK: Final = 3
 """Matches between two cliques from which their uplink is judged."""
 
@@ -203,7 +205,7 @@ class _View:
                 yield match
 
     def _told_apart(self, match: Match) -> bool:
-        return all(node in self.fit.effects for node in match.nodes)
+        return all(sum(node in each.nodes for each in self.pairs) >= _TOLD_APART for node in match.nodes)
 
 
 def _uplinks(

@@ -26,6 +26,7 @@ JOB_LABEL: Final = "batch.kubernetes.io/job-name"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _CLEANING: Final = 60.0
 """Seconds that deleting may take."""
+_AGAIN: Final = 0.3
 _PEEK: Final = 2.0
 """Seconds between two looks at the log of the first Pod. A followed log would be cut by load balancers, which end
 connections that are silent for minutes, as a test at large sizes is."""
@@ -147,6 +148,7 @@ async def _made(client: Client, objects: Sequence[Object]) -> AsyncIterator[None
 async def _delete(client: Client, made: Sequence[tuple[type[Untyped], Object]]) -> None:
     """Delete and wait until all is gone, Pods included. Raises LeftBehindError."""
     left = list(made)
+    told: set[str] = set()  # kinds: of each there is one
     why = "they were still there"
     try:
         async with asyncio.timeout(_CLEANING):
@@ -154,17 +156,25 @@ async def _delete(client: Client, made: Sequence[tuple[type[Untyped], Object]]) 
                 for kind, each in list(left):
                     meta = each["metadata"]
                     try:
-                        await client.delete(kind, meta["name"], namespace=meta["namespace"], propagation="Background")
+                        if each["kind"] not in told:
+                            await client.delete(
+                                kind, meta["name"], namespace=meta["namespace"], propagation="Background"
+                            )
+                            told.add(each["kind"])
                         await client.get(kind, meta["name"], namespace=meta["namespace"])
                     except NotFound:
                         left.remove((kind, each))
+                    except Forbidden as error:  # on its way, and not ours to look at
+                        why = str(error)
+                        if each["kind"] in told:
+                            left.remove((kind, each))
                     except KubeError as error:
                         why = str(error)
                 if left:
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(_AGAIN)
             job = next((each["metadata"] for _, each in made if each["kind"] == "Job"), None)
             while job is not None and await _pods(client, job):  # noqa: ASYNC110  deleted ones tell nobody
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(_AGAIN)
     except TimeoutError:
         names = ", ".join(f"{each['kind']} {each['metadata']['namespace']}/{each['metadata']['name']}"
                           for _, each in left) or "its Pods"  # fmt: skip

@@ -57,6 +57,14 @@ def test_of_two_nodes_alone_the_pair_is_named_and_neither_node() -> None:
     assert "at least 250 GB/s" in found.findings[0].text
 
 
+def test_of_four_nodes_with_two_faults_pairs_are_named_and_no_link() -> None:
+    plan = Plan(nodes=NODES[:4], noise=0.01)
+    slow = {"node-03": 0.7, ("node-00", "node-02"): 0.5}
+    found = _attributed(World(slow=slow, spread=(0.01, 0.012)), plan)
+    assert ("pair", ("node-00", "node-02")) in _named(found)
+    assert {each.kind for each in found.findings} <= {"pair", "node"}
+
+
 def test_an_uplink_between_two_cliques_is_named_and_not_its_pairs() -> None:
     nodes = tuple(f"{rack}-{number}" for rack in "abcd" for number in range(8))
     slow = {(one, other): 0.6 for one in nodes for other in nodes if one[0] == "a" and other[0] == "b"}

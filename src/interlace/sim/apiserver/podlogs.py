@@ -25,7 +25,7 @@ async def send_log(request: web.BaseRequest, call: Call, store: Store) -> web.St
     container = _container(pod, call.query.get("container", ""))
     node = get(pod, "spec", "nodeName")
     if not node:
-        raise errors.bad_request(f"pod {call.target.name} does not have a host assigned")
+        return web.Response(status=204)
     waits = [
         get(each, "state", "waiting", "reason")
         for each in get(pod, "status", "containerStatuses") or ()
