@@ -170,8 +170,8 @@ class _Draft:
         if standing is None:
             return self.done(
                 "cannot tell",
-                f"the baseline has no {run_name(self.run)} at these sizes",
-                "Give a baseline of the same collective, number of ranks and sizes.",
+                f"the baseline has no sound {run_name(self.run)} at these sizes",
+                "Give a baseline of the same collective, number of ranks and sizes, with right data.",
                 judged=False,
             )
         changed = [describe(change) for change in standing.changes if change.meaning != "same"]

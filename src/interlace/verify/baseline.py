@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from interlace.verify.arithmetic import contradictions
 from interlace.verify.comparison import Change, compare, tolerance
 from interlace.verify.curve import LARGE, MIB, size_name
 from interlace.verify.run import Half, Row, Run
@@ -68,9 +69,11 @@ def stand(run: Run, baseline: Iterable[Run], *, noise: float) -> Standing | None
     """Judge the run by the baseline; None if it has nothing of the same collective, ranks and sizes.
 
     ``noise`` is assumed where the baseline repeats a size less than three times. The largest common size decides;
-    the smaller ones together can make a run degraded, not failed.
+    the smaller ones together can make a run degraded, not failed. Runs with wrong data, or with numbers that
+    contradict each other, are no measure for others.
     """
-    changes = compare(baseline, [run], assumed=noise)
+    sound = [each for each in baseline if not (each.wrong_total or each.out_of_bounds or contradictions(each))]
+    changes = compare(sound, [run], assumed=noise)
     if not changes:
         return None
     size = max(change.size for change in changes)

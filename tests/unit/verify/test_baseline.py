@@ -30,6 +30,18 @@ def test_a_run_is_graded_by_its_distance_from_a_noisy_baseline(rate: float, verd
     assert judged(table(times(rate=rate, floor_us=130)), baseline=baseline()).verdict == verdict
 
 
+def test_runs_with_wrong_data_or_numbers_are_no_baseline() -> None:
+    slow = times(rate=90, floor_us=130)
+    corrupt = read(table(slow, wrong=3))[0]
+    row = next(line for line in table(slow) if line.lstrip().startswith(f"{GIB} "))
+    changed = read([line if line != row else row.replace(row.split()[6], "888.88", 1) for line in table(slow)])[0]
+    for unsound in (corrupt, changed):
+        judgement = judged(table(slow), baseline=unsound)
+        assert judgement.verdict == "cannot tell"
+        assert "no sound all_gather" in judgement.cause
+        assert judged(table(slow), baseline=[*unsound, *baseline(HEALTHY)]).verdict == "degraded"
+
+
 @pytest.mark.parametrize(("rate", "verdict"), [(147, "pass"), (138, "degraded"), (110, "fail")])
 def test_a_baseline_that_repeats_well_is_stricter(rate: float, verdict: str) -> None:
     steady = baseline(repeats=4)
@@ -64,7 +76,7 @@ def test_a_baseline_judges_what_has_no_band() -> None:
 def test_a_baseline_of_other_runs_judges_nothing() -> None:
     judgement = judged(table(HEALTHY), baseline=baseline(ranks=32))
     assert judgement.verdict == "cannot tell"
-    assert "the baseline has no all_gather over 16 ranks" in judgement.cause
+    assert "the baseline has no sound all_gather over 16 ranks" in judgement.cause
     small = read(table(HEALTHY, sizes=(3 * MIB,)))[0]
     assert stand(small[0], baseline(), noise=0.1) is None
 
