@@ -114,7 +114,9 @@ async def until_injecting(world: World) -> dict[str, Any]:
     return found[0]
 
 
-def injected(name: str, namespace: str, *, family: Family, command: list[str]) -> dict[str, Any]:
+def injected(
+    name: str, namespace: str, *, family: Family, command: list[str], required_plugin: str = ""
+) -> dict[str, Any]:
     """A Pod as ``interlace inject`` makes it; only images and host folders are replaced."""
     main = {"name": "main", "image": IMAGE, "command": command, "resources": {"limits": {gpus.RESOURCE: GPUS}}}
     pod: dict[str, Any] = {
@@ -123,7 +125,7 @@ def injected(name: str, namespace: str, *, family: Family, command: list[str]) -
         "metadata": {"name": name, "namespace": namespace, "labels": {"job": name}},
         "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [main]},
     }
-    made = inject(pod, family=family).pod
+    made = inject(pod, family=family, required_plugin=required_plugin).pod
     (daemon,) = made["spec"]["initContainers"]
     daemon |= {"image": IMAGE, "imagePullPolicy": "Never"}
     for volume in made["spec"]["volumes"]:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from interlace.api.core import ObjectReference
 from interlace.api.meta import Resource
+from interlace.fabric.devices import allow
 from interlace.fabric.family import Family, find
+from interlace.kube.meters import Registry
 from interlace.kube.untyped import untyped
+from interlace.node.nri.injection import Rules
+from interlace.node.nri.injector import Injector, InjectorSettings
+from interlace.node.nri.metrics import Metrics
+from testbed.box import FILES
 from testbed.node import Node
 from tests.holding import hold
+from tests.node import jobs
 from tests.node.injection import (
     AGENT,
     FIRST_MINOR,
+    HOST_DEV,
     agent,
     asking,
     call_it,
@@ -208,27 +219,85 @@ async def test_an_agent_that_is_replaced_leaves_running_pods_alone_and_injects_t
 async def test_without_an_agent_the_work_does_not_start_and_with_one_again_it_does(
     node: World, machine: Node, namespace: str
 ) -> None:
-    daemons = agent()
-    nowhere = {**daemons["spec"]["template"]["spec"]["nodeSelector"], "interlace.dev/nowhere": "true"}
-    daemons["spec"]["template"]["spec"]["nodeSelector"] = nowhere
-    await node.apply(daemons)
-    await node.until_ready(NAMESPACE, labels=AGENT, count=0)
-    await node.apply(injected("train", namespace, family=MEGA, command=PAUSE))
-    await until_said(
-        node, namespace, "train", "Unhealthy", "/dev/nvidia0 is missing: no device injector was registered"
-    )
-    (pod,) = await node.pods(namespace, labels="job=train")
-    assert [status["state"].get("running") for status in pod["status"]["containerStatuses"]] == [None]
-    daemons["spec"]["template"]["spec"]["nodeSelector"].pop("interlace.dev/nowhere")
-    await node.apply(daemons)
-    await until_injecting(node)
+    async with no_agent(node):
+        await node.apply(injected("train", namespace, family=MEGA, command=PAUSE))
+        await until_said(node, namespace, "train", "Unhealthy", "/dev/nvidia0 is missing: no device injector was")
+        (pod,) = await node.pods(namespace, labels="job=train")
+        assert [status["state"].get("running") for status in pod["status"]["containerStatuses"]] == [None]
     await until_said(node, namespace, "train", "DevicesMissing", "runs without /dev/dmabuf_import_helper")
     # Kubelet starts the daemon again once its probe has failed often enough; the end of its process comes sooner.
-    os.kill(container_pid(daemon_of(pod)), signal.SIGTERM)
+    os.kill(container_pid(daemon_of(pod)), signal.SIGKILL)
     pod = await ready(node, namespace, "train")
     assert await node.execute(daemon_of(pod), "helper", "open", "/dev/nvidia0") == "ENXIO\n"
     await remove(node, namespace, "train")
     assert machine.name in node.nodes
+
+
+async def test_where_the_runtime_requires_the_injector_the_daemon_is_not_even_made_without_it(
+    node: World, machine: Node, namespace: str
+) -> None:
+    """The default validator of containerd 2.2, which is off unless somebody switches it on."""
+    config = machine.box.path(f"{FILES}/containerd.toml")
+    before = config.read_text()
+    config.write_text(f'{before}\n  [plugins."io.containerd.nri.v1.nri".default_validator]\n    enable = true\n')
+    await machine.stop_containerd()
+    await machine.start_containerd()
+    pod = injected("train", namespace, family=MEGA, command=PAUSE, required_plugin="interlace")
+    async with no_agent(node):
+        await node.apply(pod)
+        await until_said(node, namespace, "train", "Failed", 'required plugin "interlace" not present')
+    await ready(node, namespace, "train")
+    await remove(node, namespace, "train")
+    config.write_text(before)
+    await machine.stop_containerd()
+    await machine.start_containerd()
+
+
+@pytest.mark.parametrize("index", ["10", "90"])
+async def test_beside_another_injector_each_device_is_injected_once_and_the_node_says_who_does(
+    node: World, machine: Node, namespace: str, index: str
+) -> None:
+    """The other is a second one of ours under the name of GKE's, before ours in the chain and after it."""
+    rules = Rules(allowed=allow(), dev=machine.box.path(HOST_DEV))
+    settings = InjectorSettings(
+        socket=machine.box.path("/run/nri/nri.sock"), name="device_injector_nri", index=index, rules=rules
+    )
+    text = "- path: /dev/nvidia0\n"
+    said = Said()
+    other = Injector(settings, node=machine.name, events=said, metrics=Metrics(Registry()))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(other.run())
+        await eventually(lambda: other.problem is None, within=WITHIN, what="the other injector")
+        # Any container tells ours who else is there.
+        await node.apply(jobs.plain_pod(namespace, machine.name))
+        await node.until_ready(namespace, labels="job=plain", count=1)
+        await node.apply(asking("train", namespace, text))
+        pod = await ready(node, namespace, "train")
+        assert await node.execute(pod, "helper", "open", "/dev/nvidia0") == "ENXIO\n"
+        await node.apply(asking("disk", namespace, "- path: /dev/sda\n"))
+        await until_said(node, namespace, "disk", "Failed", "/dev/sda may not be injected")
+        task.cancel()
+    await until_said(node, "default", machine.name, "OtherDeviceInjector", f"device_injector_nri with index {index}")
+
+
+class Said:
+    """The other's events go nowhere."""
+
+    def event(self, about: ObjectReference, *, reason: str, message: str, warning: bool = False) -> None: ...
+
+
+@asynccontextmanager
+async def no_agent(world: World) -> AsyncIterator[None]:
+    """Take the agents away, and bring them back."""
+    daemons = agent()
+    selector = daemons["spec"]["template"]["spec"]["nodeSelector"]
+    selector["interlace.dev/nowhere"] = "true"
+    await world.apply(daemons)
+    await world.until_ready(NAMESPACE, labels=AGENT, count=0)
+    yield
+    selector.pop("interlace.dev/nowhere")
+    await world.apply(daemons)
+    await until_injecting(world)
 
 
 def container_ids(pod: dict[str, Any]) -> list[str]:
