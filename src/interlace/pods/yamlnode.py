@@ -53,6 +53,8 @@ class Node:
     """Of a scalar ``'``, ``"``, ``|``, ``>`` or none; of a collection ``flow`` or none."""
     scalar: Any = None
     entries: list[tuple[Node, Node]] = field(default_factory=list)
+    by_key: dict[str, Node] = field(default_factory=dict)
+    """The values of ``entries``, the first of each key."""
     items: list[Node] = field(default_factory=list)
     target: Node | None = None
     decorated: bool = False
@@ -75,7 +77,7 @@ class Node:
 
     def get(self, key: str) -> Node | None:
         """The value under a key that stands here itself, not by a merge."""
-        return next((value for name, value in self.entries if name.scalar == key), None)
+        return self.by_key.get(key)
 
     def _mapping(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -203,9 +205,10 @@ def _attach(parent: Node, pending: list[Node | None], node: Node) -> None:
             node.scalar = _word(node.scalar)
         pending[-1] = node
         return
-    if key.scalar != _MERGE and any(other.scalar == key.scalar for other, _ in parent.entries):
+    if key.scalar != _MERGE and key.scalar in parent.by_key:
         raise YamlError(f"the key {key.scalar} is there twice in one mapping; write it once", key.line)
     parent.entries.append((key, node))
+    parent.by_key.setdefault(key.scalar, node)
     pending[-1] = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from typing import Any
 
 import pytest
@@ -277,3 +278,24 @@ def test_whatever_is_asked_for_is_what_the_text_says_afterwards(pair: tuple[str,
     changed, _ = edit(text, new)
     assert value(changed) == new
     assert edit(changed, new) == (changed, False)
+
+
+def test_twice_as_many_keys_take_twice_the_steps() -> None:
+    def steps(keys: int) -> int:
+        taken = 0
+
+        def count(*_: object) -> None:
+            nonlocal taken
+            taken += 1
+
+        text = "".join(f"k{number}: 1\n" for number in range(keys))
+        sys.setprofile(count)
+        try:
+            root = parse(text)
+        finally:
+            sys.setprofile(None)
+        assert root is not None
+        assert root.get(f"k{keys - 1}") is not None
+        return taken
+
+    assert steps(1000) < 2.2 * steps(500)
