@@ -35,6 +35,7 @@ bench: $(STAMP) programs ## Measure domains, idle memory and the start of the co
 	-@$(BIN)/python -m bench.footprint
 	-@$(BIN)/python -m bench.webhook
 	-@$(BIN)/python -m bench.nccl_log
+	-@$(BIN)/python -m bench.nri
 	@$(BIN)/python -m bench.domains $(ARGS)
 	@$(BIN)/python -m bench.domains report
 
