@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="NAME", help="rows of this name; * stands for anything")
     parser.add_argument("--again", action="store_true", help="also rows that have a good result")
     parser.add_argument("--outage", type=float, default=OUTAGE, metavar="SECONDS", help="default: %(default)g")
+    parser.add_argument("--many", type=int, default=MANY, help="random objects a kind; default: %(default)d")
     options = parser.parse_args()
     names = [row.name for row in ROWS]
     for pattern in options.only or ():
@@ -56,7 +57,7 @@ def main() -> int:
         print("\n".join(row.name for row in (chosen if options.only else ROWS)))
         return 0
     configure("error", json=False)
-    good = asyncio.run(run(chosen, outage=options.outage, many=MANY, tell=lambda line: print(line, flush=True)))
+    good = asyncio.run(run(chosen, outage=options.outage, many=options.many, tell=lambda line: print(line, flush=True)))
     PAGE.write_text(page(load()))
     return 0 if good else 1
 

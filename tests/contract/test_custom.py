@@ -45,6 +45,15 @@ async def test_defaults_are_filled_in_and_status_is_left_out(space: Space) -> No
     assert made.body["metadata"]["generation"] == 1
 
 
+@pytest.mark.parametrize("item", [True, 7, "x", [[]]])
+async def test_a_row_that_is_no_object_is_refused(space: Space, item: Any) -> None:
+    body = {"metadata": {"name": "c"}, "daemons": [row("n", 0), item]}
+    body |= {"apiVersion": domain("d")["apiVersion"], "kind": "ComputeDomainClique"}
+    reply = await space.wire("POST", space.path("computedomaincliques", api=DOMAINS), body)
+    assert (reply.code, reply.reason) == (422, "Invalid"), reply.message
+    assert "daemons[1]" in reply.message
+
+
 async def test_the_spec_cannot_change(space: Space) -> None:
     path = space.path("computedomains", api=DOMAINS)
     await space.wire("POST", path, domain("d"))

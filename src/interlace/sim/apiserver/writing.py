@@ -358,14 +358,17 @@ class Writer:
         return self._store.put(kind.storage, key, new)
 
     def _owned(self, old: Json | None, new: Json, call: Call, manager: managed.Manager) -> Json:
-        return managed.record_update(
-            old,
-            new,
-            manager,
-            shape=call.kind.shape,
-            reset=lifecycle.reset_fields(call.kind, call.target.subresource),
-            now=lifecycle.now(),
-        )
+        try:
+            return managed.record_update(
+                old,
+                new,
+                manager,
+                shape=call.kind.shape,
+                reset=lifecycle.reset_fields(call.kind, call.target.subresource),
+                now=lifecycle.now(),
+            )
+        except ValueError:  # a list that does not fit its keys: validation comes next, and says so
+            return new
 
     def _manager(self, call: Call, *, apply: bool = False) -> managed.Manager:
         return managed.Manager(
