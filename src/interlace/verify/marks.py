@@ -135,6 +135,7 @@ _RANK = re.compile(
     r"\s+\[[\w:.]*\]\s*(.*)",
     re.ASCII,
 )
+_RANK_LINE = ("#  Rank ", "#   Rank ")
 _OMISSION = re.compile(r"[#\s]*\.\.\.\s*", re.ASCII)
 _BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,19})(?:\s+(OK|FAILED))?", re.ASCII)
 _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.eE+\-]+|-?inf|-?nan)(?:\s+(OK|FAILED))?", re.ASCII)
@@ -147,6 +148,8 @@ _COMMAND = re.compile(r"(?<![A-Za-z])([a-z]+(?:_[a-z]+)*)_perf\b", re.ASCII)
 
 def recognise(text: str, *, line: int, cut: bool = False) -> Mark | None:
     """What ``text``, a line without its prefixes, is to a table. ``cut``: the log ends in it."""
+    if text.startswith(_RANK_LINE) and not cut and (rank := _rank(text)):  # large jobs have thousands
+        return rank
     tokens = text.split()
     if cut and _FRAGMENT.fullmatch(text):
         return layout.Cells(size=0, count=0, type="", values=[], line=line)
@@ -175,9 +178,8 @@ def trouble(text: str) -> Trouble | None:
 
 
 def _title(text: str) -> Mark | None:
-    if "Rank" in text and (match := _RANK.search(text)):
-        rank, pid, host, device, product = match.groups()
-        return Rank(int(rank), int(pid) if pid else None, host, int(device), product.strip())
+    if "Rank" in text and (found := _rank(text)):
+        return found
     if "Collective" in text and (match := _TITLE.search(text)):
         name = match[2].removesuffix("_perf")
         return Start(name) if match[1] == "starting" else Concluded(name)
@@ -186,6 +188,14 @@ def _title(text: str) -> Mark | None:
     if "ersion" in text and (match := _VERSION.search(text)):
         return Version(f"{match[1]} {match[2]}")
     return Omission() if _OMISSION.fullmatch(text) else None
+
+
+def _rank(text: str) -> Rank | None:
+    match = _RANK.search(text)
+    if match is None:
+        return None
+    rank, pid, host, device, product = match.groups()
+    return Rank(int(rank), int(pid) if pid else None, host, int(device), product.strip())
 
 
 def _config(text: str) -> Config:

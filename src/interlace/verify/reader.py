@@ -272,8 +272,7 @@ class Reader:
         if self._waiting or table.pending is not None or table.unfinished_names is not None:
             self._wait()
         if isinstance(mark, marks.Rank):
-            self._teller.hosts[mark.host] = None
-            self._teller.ranks.update(table.pids)
+            self._teller.learn(mark.host, mark.pid, mark.device, rank=mark.rank)
         elif isinstance(mark, marks.Version):
             self._rccl = mark.text.startswith("rccl")
         elif isinstance(mark, marks.Concluded):

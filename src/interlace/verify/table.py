@@ -39,7 +39,6 @@ class Table:
         self.foreign = False
         """The header is of a table that nccl-tests never printed."""
         self.ranks: dict[tuple[int, str], str] = {}
-        self.pids: dict[tuple[str, int, int], int] = {}
         self._name: str | None = None
         self._command: str | None = None
         self._program: str | None = None
@@ -168,8 +167,6 @@ class Table:
         if len(self.ranks) < _RANKS:
             self._rank_zero += mark.rank == 0
             self.ranks[mark.rank, mark.host] = mark.product
-            if mark.pid is not None:
-                self.pids[mark.host, mark.pid, mark.device] = mark.rank
 
     def _names(self, mark: marks.Names) -> None:
         tokens, header = mark.tokens, mark.header

@@ -13,6 +13,8 @@ from interlace.verify.prefix import strip
 
 LONG = 4096
 """Characters of a line that are looked at."""
+_KNOWN = 65_536
+"""Ranks, and hosts, that are remembered."""
 NCCL = re.compile(
     r"(?<!\S)(\S*?):(\d{1,9}):(\d{1,9}) \[(\d{1,9})\] (?:\S+:\d+ (?:\(\S+\) )?)?NCCL ([A-Z]+) ?(.*)"
     r"|\bNCCL ([A-Z]{4,5}) (.*)",
@@ -33,6 +35,16 @@ class Teller:
         self.ranks: dict[tuple[str, int, int], int] = {}
         """Rank by host, process and device, from the list of ranks."""
         self.hosts: dict[str, None] = {}
+
+    def learn(self, host: str, pid: int | None, device: int, *, rank: int) -> None:
+        """Take a line of the list of ranks; of many lists the last ones are known."""
+        if len(self.hosts) >= _KNOWN:
+            self.hosts.clear()
+        self.hosts[host] = None
+        if pid is not None:
+            if len(self.ranks) >= _KNOWN:
+                self.ranks.clear()
+            self.ranks[host, pid, device] = rank
 
     def say(self, line: bytes, *, number: int) -> None:
         """Hand line ``number`` on."""

@@ -8,6 +8,7 @@ import pytest
 
 from interlace.verify.events import EACH, LogEvent
 from interlace.verify.reader import read, read_log, read_text
+from interlace.verify.teller import Teller
 from tests.unit.verify.printers import ERAS, Sweep, show
 
 LOGS = Path(__file__).parents[2] / "data" / "nccl-logs"
@@ -103,3 +104,12 @@ def test_a_run_that_measured_nothing_is_given_when_asked_for() -> None:
     assert read_text(text) == []
     (run,) = read_text(text, begun=True)
     assert (run.collective, run.ranks, run.rows, len(run.errors)) == ("all_reduce", 16, (), 1)
+
+
+def test_ranks_of_ever_more_lists_are_forgotten_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlace.verify.teller._KNOWN", 100)
+    teller = Teller(None, source="-")
+    for pid in range(1000):
+        teller.learn(f"host-{pid}", pid, 0, rank=pid % 8)
+    assert max(len(teller.ranks), len(teller.hosts)) <= 100
+    assert teller.ranks["host-999", 999, 0] == 7
