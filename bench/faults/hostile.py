@@ -65,7 +65,7 @@ SAMPLES: Final[dict[type[Object], dict[str, Any]]] = {
         "metadata": _meta("job", finalizers=["resource.nvidia.com/computeDomain"], generation=1),
         "spec": {
             "numNodes": 0,
-            "channel": {"resourceClaimTemplate": {"name": "job-channel"}, "allocationMode": "Single"},
+            "channel": {"resourceClaimTemplate": {"name": "hostile-channel"}, "allocationMode": "Single"},
             "isolation": "Domain",
             "waitForPeers": {"nodes": 2, "timeoutSeconds": 60},
         },

@@ -174,8 +174,7 @@ STEPS: Final[tuple[tuple[str, str, str, Callable[..., Awaitable[None]]], ...]] =
     ("deleting", "while a domain of 2 nodes is deleted", "Domain, Pods, claims and node map are gone.", deleting),
 )
 _CHEAP: Final = {
-    ("controller", "forming"),
-    ("agent", "forming"),
+    ("agent", "growing"),
     ("agent", "deleting"),
     ("imex-host", "growing"),
     ("nvidia-imex", "shrinking"),

@@ -120,7 +120,6 @@ ROWS: Final = (
         made="power cut, deletion of Node and Pod",
         holds="3 nodes and Pods are Ready, the machine not among them.",
         act=deleted,
-        cheap=True,
     ),
     Row(
         name="node-rebooted",

@@ -215,7 +215,6 @@ ROWS: Final = (
         holds="All 4 nodes and Pods are Ready.",
         act=throttled,
         bed="embedded",
-        cheap=True,
     ),
     Row(
         name="server-errors",
@@ -225,7 +224,6 @@ ROWS: Final = (
         holds="All 4 nodes and Pods are Ready.",
         act=server_errors,
         bed="embedded",
-        cheap=True,
     ),
     Row(
         name="connections-cut",
