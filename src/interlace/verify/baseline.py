@@ -14,6 +14,7 @@ import msgspec
 
 from interlace.verify.arithmetic import contradictions
 from interlace.verify.comparison import Change, compare, tolerance
+from interlace.verify.conclusion import CUT, ERROR, UNFINISHED
 from interlace.verify.curve import LARGE, MIB, size_name
 from interlace.verify.run import Half, Row, Run
 from interlace.verify.verdict import Verdict
@@ -42,7 +43,18 @@ def decode(data: bytes, *, source: str = "-") -> tuple[Run, ...] | None:
         runs = msgspec.json.decode(data, type=_Document).runs
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
-    return tuple(msgspec.structs.replace(run, source=source, rows=tuple(map(_placed, run.rows))) for run in runs)
+    return tuple(_restored(run, source=source) for run in runs)
+
+
+def _restored(run: Run, *, source: str) -> Run:
+    """The run with what a document says in other words: how it ended, and the worth of last places."""
+    return msgspec.structs.replace(
+        run,
+        source=source,
+        rows=tuple(map(_placed, run.rows)),
+        errors=tuple(each.removeprefix(ERROR) for each in run.warnings if each.startswith(ERROR)),
+        unfinished=CUT in run.warnings or UNFINISHED in run.warnings,
+    )
 
 
 def _placed(row: Row) -> Row:

@@ -8,6 +8,11 @@ from interlace.verify import arithmetic
 from interlace.verify.number import Interval, printed
 from interlace.verify.run import Row, Run
 
+ERROR = "the test ended with an error: "
+CUT = "the log ends before the test does: it was cut, or the test hung or was ended"
+UNFINISHED = "the JSON file was not finished, as after a crash"
+"""Warnings by which a document of runs, too, tells that a run did not end well."""
+
 
 def conclude(run: Run, *, average: str | None, cut: bool = False, doubts: list[str]) -> Run:
     """``run`` with its averages and warnings.
@@ -40,7 +45,7 @@ def total(rows: tuple[Row, ...]) -> int | None:
 
 
 def _properties(run: Run) -> list[str]:
-    told = [f"the test ended with an error: {text}" for text in run.errors[:1]]
+    told = [f"{ERROR}{text}" for text in run.errors[:1]]
     if run.partial_rows:
         told.append(
             "1 row is cut, and left out" if run.partial_rows == 1 else f"{run.partial_rows} rows are cut, and left out"

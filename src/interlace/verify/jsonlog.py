@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from interlace.verify import inference
-from interlace.verify.conclusion import conclude, total
+from interlace.verify.conclusion import UNFINISHED, conclude, total
 from interlace.verify.layout import SIZES
 from interlace.verify.number import printed
 from interlace.verify.run import Half, Row, Run
@@ -167,7 +167,7 @@ def _run(root: dict[str, Any], rows: tuple[Row, ...], frame: Run) -> Run:
         errors=tuple(text[:300] for text in root.get("errors") or () if isinstance(text, str) and text)[:8],
         environment=tuple(text for text in root.get("env") or () if isinstance(text, str)),
     )
-    doubts = ["the JSON file was not finished, as after a crash"] if frame.unfinished else []
+    doubts = [UNFINISHED] if frame.unfinished else []
     average = footer.get("bandwidth", footer.get("bandwidith"))
     return conclude(run, average=average if isinstance(average, str) else None, doubts=doubts)
 

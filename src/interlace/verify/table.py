@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from interlace.verify import arithmetic, inference, layout, marks
-from interlace.verify.conclusion import conclude, total
+from interlace.verify.conclusion import CUT, conclude, total
 from interlace.verify.facts import Facts
 from interlace.verify.number import printed
 from interlace.verify.run import Half, Row, Run
@@ -345,7 +345,7 @@ class Table:
     def _warnings(self, run: Run) -> list[str]:
         told = list(self._doubts[: arithmetic.MOST])
         if run.unfinished and run.rows:
-            told.append("the log ends before the test does: it was cut, or the test hung or was ended")
+            told.append(CUT)
         if self._rank_zero > 1 or self._jobs > 1:
             times = max(self._rank_zero, self._jobs)
             told.append(

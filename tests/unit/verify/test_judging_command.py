@@ -89,6 +89,14 @@ def test_what_parse_printed_can_be_judged_and_be_a_baseline(tmp_path: Path) -> N
     assert "where the baseline has 185.4" in told.stdout
 
 
+def test_a_document_of_a_test_that_did_not_end_well_never_passes(tmp_path: Path) -> None:
+    whole = table(HEALTHY, footer=False)
+    error = "worker-0: Test NCCL failure common.cu:1005 'unhandled system error / '"
+    for lines, verdict in ((whole[:-1], "cannot tell: "), ([*whole, error], "fail: ")):
+        document = run("parse", log(tmp_path, "run.log", lines), "--format", "json").stdout
+        assert run("judge", "-", "--family", "a3-mega", stdin=document).stdout.startswith(verdict)
+
+
 def test_the_transport_of_a_document_counts_as_that_of_a_log(tmp_path: Path) -> None:
     for network, code in (("FasTrak", 0), ("Socket", 1)):
         path = log(tmp_path, f"{network}.log", with_lines(table(HEALTHY), said(network=network)))
