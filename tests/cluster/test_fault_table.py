@@ -13,7 +13,12 @@ from bench.faults.runner import play
 from bench.faults.table import ROWS
 from tests.holding import hold
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(600),
+    # the hostile tenant sends fields of 1 MB on purpose
+    pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning"),
+]
 
 OUTAGE = 10.0
 """Seconds for which something is away."""
