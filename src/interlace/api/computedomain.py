@@ -199,9 +199,9 @@ class PeerCount(Struct, frozen=True, omit_defaults=False):
     """spec.waitForPeers of the domain, and how many of these nodes there are."""
 
     nodes: Annotated[int, Meta(description="As in the spec of the ComputeDomain.", extra=WITHOUT_DEFAULT)] = 0
-    timeout_seconds: Annotated[
-        int, Meta(description="As in the spec of the ComputeDomain.", extra=WITHOUT_DEFAULT)
-    ] = 300
+    timeout_seconds: Annotated[int, Meta(description="As in the spec of the ComputeDomain.", extra=WITHOUT_DEFAULT)] = (
+        300
+    )
     present: Annotated[
         int,
         Meta(description="Nodes that the domain has in all cliques; not counted beyond nodes.", extra=WITHOUT_DEFAULT),
