@@ -90,6 +90,8 @@ class Wire:
                             pump.cancel()
                 finally:
                     back.transport.abort()
+        except asyncio.CancelledError:  # the wire ends; streams of Python 3.11 would log it as an error
+            return
         finally:
             self._open.pop(writer, None)
             writer.transport.abort()
