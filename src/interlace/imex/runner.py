@@ -46,8 +46,6 @@ from interlace.imex.tail import Tail
 
 SOCKET_PATIENCE = 5.0
 """Seconds that the command socket is looked for before nvidia-imex-ctl is asked anyway."""
-FIRST_LOOK = 0.06
-"""Seconds from the command socket to the first question: each costs a process, and IMEX reads its map first."""
 SETTLE = 1.0
 """Seconds after READY, a reload or a change before connections are looked at."""
 HEALTH_PAUSE = 3.0
@@ -359,7 +357,6 @@ class Runner:
         while not (child.folder / "cmd.sock").exists() and loop.time() < give_up:
             await asyncio.sleep(pause)
             pause = min(pause * 1.2, 0.05)
-        await asyncio.sleep(FIRST_LOOK)
         pause = 0.05
         while True:
             try:
