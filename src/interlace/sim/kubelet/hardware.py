@@ -16,6 +16,8 @@ from pathlib import Path
 import msgspec
 
 _CLAIM_PORT = 49999
+_LISTEN = "0A"
+"""The state in ``/proc/net/tcp``."""
 _NODES_PER_BLOCK = 250
 
 
@@ -42,13 +44,17 @@ class Tray(msgspec.Struct, frozen=True, kw_only=True):
 def claim_networks(count: int) -> Iterator[list[str]]:
     """Yield ``count`` networks (``127.a.b``) that nobody else on this computer holds.
 
-    Raises OSError when a hundred random blocks were all taken.
+    Blocks in which somebody listens are left out too: a ``nvidia-imex`` outlives what started it, also the test
+    run that was killed, and would keep its address from ours. Raises OSError when a hundred random blocks were all taken.
     """
     blocks = -(-count // _NODES_PER_BLOCK)
     held: list[socket.socket] = []
+    taken = _listening()
     try:
         for _ in range(100):
             first = random.randrange(16, 240 - blocks)
+            if not taken.isdisjoint(range(first, first + blocks)):
+                continue
             try:
                 for block in range(first, first + blocks):
                     claim = socket.socket()
@@ -63,6 +69,13 @@ def claim_networks(count: int) -> Iterator[list[str]]:
         raise OSError(message)
     finally:
         _close(held)
+
+
+def _listening(table: Path = Path("/proc/net/tcp")) -> set[int]:
+    """The second octets of all 127.x addresses on which somebody listens; 127.0 apart."""
+    rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    addresses = [bytes.fromhex(row[1].partition(":")[0])[::-1] for row in rows if row[3] == _LISTEN]
+    return {address[1] for address in addresses if address[0] == 127} - {0}
 
 
 def _close(sockets: list[socket.socket]) -> None:

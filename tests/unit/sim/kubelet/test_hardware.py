@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import socket
 from pathlib import Path
+
+import pytest
 
 from interlace.sim.kubelet.hardware import build_trays, claim_networks
 
@@ -11,6 +15,16 @@ def test_two_clusters_at_once_never_share_a_network() -> None:
     with claim_networks(300) as first, claim_networks(300) as second:
         assert len(set(first)) == len(set(second)) == 300
         assert not set(first) & set(second)
+
+
+def test_a_block_in_which_a_leftover_listens_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as leftover:
+        leftover.bind(("127.239.7.3", 0))
+        leftover.listen()
+        offered = iter([239, 239, 238])
+        monkeypatch.setattr(random, "randrange", lambda _low, _high: next(offered))
+        with claim_networks(1) as networks:
+            assert networks == ["127.238.1"]
 
 
 def test_trays_fill_one_partition_after_the_other(tmp_path: Path) -> None:
