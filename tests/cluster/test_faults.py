@@ -86,7 +86,7 @@ async def test_an_agent_killed_in_the_middle_of_a_prepare_finishes_it_without_wa
 ) -> None:
     slow = {node: cluster.fleet.nodes[node].tray.root / "etc/imex-faults.json" for node in cluster.gpu_nodes}
     for path in slow.values():
-        path.write_text('{"slow_start": true}')
+        path.write_text('{"start_delay": 2}')
     await _start(cluster, "cut", namespace=namespace, count=1)
 
     def preparing() -> bool:
