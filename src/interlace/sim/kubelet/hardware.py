@@ -45,7 +45,9 @@ def claim_networks(count: int) -> Iterator[list[str]]:
     """Yield ``count`` networks (``127.a.b``) that nobody else on this computer holds.
 
     Blocks in which somebody listens are left out too: a ``nvidia-imex`` outlives what started it, also the test
-    run that was killed, and would keep its address from ours. Raises OSError when a hundred random blocks were all taken.
+    run that was killed, and would keep its address from ours.
+
+    Raises OSError when a hundred random blocks were all taken.
     """
     blocks = -(-count // _NODES_PER_BLOCK)
     held: list[socket.socket] = []
