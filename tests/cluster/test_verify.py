@@ -87,7 +87,7 @@ def healthy() -> None:
 
 
 def break_things(**faults: Any) -> None:
-    ANSWERS.model = Model(family=A4X, noise=0.01, faults=Faults(**faults))
+    ANSWERS.model = Model(family=A4X, noise=0.001, faults=Faults(**faults))
 
 
 async def measure(cluster: Cluster, verb: str, *arguments: str, namespace: str, config: Path | None = None) -> Ended:
