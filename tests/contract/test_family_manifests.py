@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from interlace.fabric.family import IDS, find
+from interlace.fabric.vpcs import VpcNames
 from interlace.manifests.family import Plan, family_manifests
-from interlace.manifests.networks import VpcNames
 from interlace.manifests.workload import CHANNEL, TestPlan
 from interlace.pods.inject import inject
 from interlace.sim.plane import Plane

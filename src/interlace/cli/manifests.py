@@ -204,9 +204,9 @@ def status(
 
 def _print_family(options: dict[str, Any]) -> None:
     from interlace.cli.families import choose_software, known_family, known_version, network_names
+    from interlace.fabric.vpcs import VpcNames
     from interlace.manifests import IMAGE
     from interlace.manifests.family import PARTS, Plan, family_manifests
-    from interlace.manifests.networks import VpcNames
     from interlace.manifests.workload import TestPlan
 
     family: Family = known_family(options["family_name"])

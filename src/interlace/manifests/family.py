@@ -12,10 +12,11 @@ import msgspec
 
 from interlace.fabric.environment import default_interfaces
 from interlace.fabric.family import Family, SoftwareTuple
+from interlace.fabric.vpcs import VpcNames
 from interlace.manifests.canary import canary
 from interlace.manifests.components import GPU_NODES, IMAGE, NAMESPACE, manifests
 from interlace.manifests.installer import installer
-from interlace.manifests.networks import VpcNames, networks
+from interlace.manifests.networks import networks
 from interlace.manifests.workload import TestPlan, Wire, workload
 
 Part = Literal["components", "networks", "installer", "canary", "test"]

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from interlace.fabric.family import IDS, SoftwareTuple, find
+from interlace.fabric.vpcs import VpcNames
 from interlace.manifests.components import IMAGE, NAMESPACE, manifests
 from interlace.manifests.family import PARTS, Part, Plan, family_manifests
-from interlace.manifests.networks import VpcNames, networks
+from interlace.manifests.networks import networks
 from interlace.manifests.workload import CHANNEL, NoTestError, TestPlan, script, workload
 
 FULL_IMAGE = re.compile(r"[a-z0-9.-]+\.[a-z]+(/[a-z0-9._-]+)+:[\w.-]+\Z")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from interlace.fabric.family import find
+from interlace.fabric.vpcs import VpcNames
 from interlace.manifests import manifests
 from interlace.manifests.family import Plan, family_manifests
-from interlace.manifests.networks import VpcNames
 from interlace.node.settings import AgentSettings
 
 
