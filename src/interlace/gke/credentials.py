@@ -1,0 +1,80 @@
+"""Google credentials without standing still: google-auth blocks, so it runs in a thread.
+
+Invariant: nothing waits longer than ``LIMIT`` for a token, one refresh runs at a time, and no token stands in an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from interlace.gke.failures import CredentialsError
+
+SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
+LIMIT: Final = 60.0
+"""Seconds for finding or refreshing credentials."""
+
+_LOGIN: Final = "log in with `gcloud auth application-default login`, or point GOOGLE_APPLICATION_CREDENTIALS at a key"
+
+
+class Authorizer(Protocol):
+    """Gives the headers that a request needs."""
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        """Headers; ``renew``: Google refused the last ones. Raises CredentialsError."""
+        ...
+
+
+class Anonymous:
+    """For a simulation: no credentials leave this machine."""
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:  # noqa: ARG002  the protocol's signature
+        return {}
+
+
+class GoogleCredentials:
+    """Application default credentials, as gcloud, a workload identity or the metadata server give them."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._credentials: Any = None
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        """Headers with a token that is valid. Raises CredentialsError."""
+        async with self._lock:
+            try:
+                async with asyncio.timeout(LIMIT):
+                    return await asyncio.to_thread(self._headers, renew=renew)
+            except TimeoutError:
+                raise CredentialsError(
+                    f"Google credentials: none within {LIMIT:.0f} s", remedy=f"Check the network, or {_LOGIN}"
+                ) from None
+
+    def _headers(self, *, renew: bool) -> dict[str, str]:
+        try:
+            auth = importlib.import_module("google.auth")
+            errors = importlib.import_module("google.auth.exceptions")
+            transport = importlib.import_module("google.auth.transport.requests")
+        except ImportError:
+            raise CredentialsError(
+                "Google credentials: the package google-auth is not installed",
+                remedy="Install it with this project's extra `gke`",
+            ) from None
+        try:
+            if self._credentials is None:
+                self._credentials, _ = auth.default(scopes=[SCOPE])
+            if renew or not self._credentials.valid:
+                self._credentials.refresh(transport.Request())
+        except errors.DefaultCredentialsError:
+            raise CredentialsError("Google credentials: none were found", remedy=_LOGIN.capitalize()) from None
+        except errors.GoogleAuthError as error:
+            said = str(error.args[0] if error.args else error).partition("\n")[0][:300]
+            raise CredentialsError(
+                "Google credentials: they cannot be refreshed", cause=said, remedy=_LOGIN.capitalize()
+            ) from None
+        headers = {"authorization": f"Bearer {self._credentials.token}"}
+        if quota := getattr(self._credentials, "quota_project_id", None):
+            headers["x-goog-user-project"] = quota
+        return headers
