@@ -248,7 +248,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     network: Network = Network()
     primary: Primary = Primary()
     control_plane: ControlPlane = ControlPlane()
-    workload_identity: Annotated[bool, Meta(description="Pods get rights of their own instead of the node's.")] = True
+    workload_identity: Annotated[bool, Meta(description="Pods get rights of their own, not the node's.")] = False
     system: System = System()
     pools: Annotated[tuple[Pool, ...], Meta(description="Node pools with GPUs.")]
 
