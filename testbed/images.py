@@ -12,6 +12,7 @@ import importlib.metadata
 import io
 import json
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -126,6 +127,7 @@ def own_root() -> Iterator[Root]:
     files["bin/sh"] = Path("/bin/sh").resolve()
     with tempfile.TemporaryDirectory() as scratch:
         files |= _package(Path(scratch), f"{library}/site-packages")
+        files |= dict(_compiled(Path(scratch), files))
         files |= shared_libraries([path for path in files.values() if _is_program(path)])
         yield Root(
             files=files,
@@ -241,7 +243,45 @@ def _package(scratch: Path, inside: str) -> dict[str, Path]:
 _COPY = """
 import compileall, py_compile, shutil, sys
 shutil.copytree(sys.argv[1], sys.argv[2], ignore=shutil.ignore_patterns("__pycache__"))
-compileall.compile_dir(sys.argv[2], quiet=1, stripdir=sys.argv[2].rpartition("/")[0], workers=1)
+compileall.compile_dir(sys.argv[2], quiet=1, stripdir=sys.argv[2].rpartition("/")[0], workers=1, optimize=[0, 2])
+"""
+
+
+_STARTED = {
+    0: (
+        "interlace.cli.serve",
+        "interlace.domains.__main__",
+        "interlace.pods.__main__",
+        "interlace.node.nvml",
+        "pynvml",
+    ),
+    2: ("interlace.node.__main__", "interlace.imex.__main__", "yaml", "google.rpc.status_pb2"),
+}
+"""What Pods start and what that imports later, by level of optimisation; nodes' components go without docstrings."""
+
+
+def _compiled(scratch: Path, files: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
+    """What the components import of other packages, compiled as they are started: nothing can be written later."""
+    names = {os.path.realpath(path): inside for inside, path in files.items() if inside.endswith(".py")}
+    for level, modules in _STARTED.items():
+        command = [sys.executable, "-P", *["-O"] * level, "-c", _IMPORTED, *modules]
+        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        for number, source in enumerate(found):
+            if (inside := names.get(os.path.realpath(source))) is not None:
+                target = scratch / f"{level}-{number}.pyc"
+                py_compile.compile(source, cfile=str(target), dfile=f"/{inside}", doraise=True, optimize=level)
+                folder, _, name = inside.rpartition("/")
+                tag = f"{sys.implementation.cache_tag}{f'.opt-{level}' if level else ''}"
+                yield f"{folder}/__pycache__/{name.removesuffix('.py')}.{tag}.pyc", target
+
+
+_IMPORTED = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for module in list(sys.modules.values()):
+    if (getattr(module, "__file__", None) or "").endswith(".py"):
+        print(module.__file__)
 """
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import sys
 import uuid
 from pathlib import Path
@@ -125,6 +124,8 @@ def _read_gpu(nvml: Any, handle: Any) -> GpuFabric:
 
 def _fabric_info(nvml: Any, handle: Any) -> Any | None:
     """Version 3 of the structure, else 2, else 1; None: this GPU has no fabric."""
+    import ctypes  # noqa: PLC0415 - in the child alone, as below
+
     for make in (nvml.c_nvmlGpuFabricInfo_v3_t, nvml.c_nvmlGpuFabricInfo_v2_t):
         info = make()
         if make is nvml.c_nvmlGpuFabricInfo_v3_t:
@@ -163,6 +164,8 @@ def _text(value: str | bytes) -> str:
 def main(argv: list[str]) -> int:
     """Print the GPUs as JSON; on failure one sentence on stderr and status 1."""
     # Imported in the child alone: the binding costs several megabytes.
+    import ctypes  # noqa: PLC0415
+
     import pynvml  # noqa: PLC0415
 
     root = Path(argv[0])

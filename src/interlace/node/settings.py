@@ -5,7 +5,6 @@ A flag wins over its environment variable, that over the default. Each bad value
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -91,13 +90,10 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def parse(cls, argv: Sequence[str], env: Mapping[str, str]) -> AgentSettings:
         """From flags and environment. Raises ``SettingsError``; ``--help`` exits as usual."""
-        parser = _Parser(prog="interlace serve agent", description="Node agent: DRA driver compute-domain.nvidia.com.")
-        for option in _OPTIONS:
-            parser.add_argument(f"--{option.flag}", metavar=option.flag.rpartition("-")[2].upper(), help=option.help)
-        flags = vars(parser.parse_args(list(argv)))
+        flags = _flags(argv)
         values: dict[str, Any] = {}
         for option in _OPTIONS:
-            given, source = flags[option.flag.replace("-", "_")], f"--{option.flag}"
+            given, source = flags.get(option.flag), f"--{option.flag}"
             if given is None:
                 given, source = next(
                     ((env[name], name) for name in option.env if env.get(name)), (None, f"--{option.flag}")
@@ -121,9 +117,21 @@ class _Option(msgspec.Struct, frozen=True, kw_only=True):
     required: bool = False
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{message}; `{self.prog} --help` lists the flags.")
+def _flags(argv: Sequence[str]) -> dict[str, str | None]:
+    """The flags that are given, by name."""
+    if not argv:
+        return {}
+    import argparse  # noqa: PLC0415 - Pods set the environment alone, and it takes half a megabyte
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise SettingsError(f"{message}; `{self.prog} --help` lists the flags.")
+
+    parser = Parser(prog="interlace serve agent", description="Node agent: DRA driver compute-domain.nvidia.com.")
+    for option in _OPTIONS:
+        metavar = option.flag.rpartition("-")[2].upper()
+        parser.add_argument(f"--{option.flag}", metavar=metavar, help=option.help, dest=option.flag)
+    return dict(vars(parser.parse_args(list(argv))))
 
 
 def _name(field: str) -> Callable[[str], dict[str, Any]]:
