@@ -17,8 +17,15 @@ from interlace.fabric.family import Family, find
 API_VERSION: Final = "interlace.dev/v1alpha1"
 KIND: Final = "FabricCluster"
 
-Name = Annotated[str, Meta(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")]
-Range = Annotated[str, Meta(pattern=r"^[0-9.]{7,15}/[0-9]{1,2}$")]
+NAME: Final = r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
+RANGE: Final = r"^[0-9.]{7,15}/[0-9]{1,2}$"
+PROJECT: Final = r"^([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]$"
+LOCATION: Final = r"^[a-z]+-[a-z]+[0-9]+(-[a-z])?$"
+ZONE: Final = r"^[a-z]+-[a-z]+[0-9]+-[a-z]$"
+
+Name = Annotated[str, Meta(pattern=NAME)]
+Range = Annotated[str, Meta(pattern=RANGE)]
+Zone = Annotated[str, Meta(pattern=ZONE)]
 Count = Annotated[int, Meta(ge=0, le=15000)]
 
 CHANNELS: Final = ("rapid", "regular", "stable", "extended", "none")
@@ -181,7 +188,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: Annotated[Name, Meta(max_length=40, description="Of the node pool.")]
     nodes: Annotated[Count, Meta(description="In each zone.")]
-    zones: Annotated[tuple[str, ...], Meta(description="Where the nodes are; without: nodeLocations.")] = ()
+    zones: Annotated[tuple[Zone, ...], Meta(description="Where the nodes are; without: nodeLocations.")] = ()
     reservation: Annotated[Reservation | None, Meta(description="Take nodes from this reservation alone.")] = None
     spot: Annotated[bool, Meta(description="Spot VMs, which Google may take back.")] = False
     placement: Annotated[Placement | None, Meta(description="Near each other; {} makes a compact policy.")] = None
@@ -233,14 +240,10 @@ class Metadata(
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """What is wanted."""
 
-    project: Annotated[
-        str, Meta(pattern=r"^([a-z0-9.]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]$", description="Id, not number.")
-    ]
-    location: Annotated[
-        str, Meta(pattern=r"^[a-z]+-[a-z]+[0-9]+(-[a-z])?$", description="Zone or region of the cluster.")
-    ]
+    project: Annotated[str, Meta(pattern=PROJECT, description="Id, not number.")]
+    location: Annotated[str, Meta(pattern=LOCATION, description="Zone or region of the cluster.")]
     node_locations: Annotated[
-        tuple[str, ...], Meta(description="Zones of nodes; without: the zone of the cluster.")
+        tuple[Zone, ...], Meta(description="Zones of nodes; without: the zone of the cluster.")
     ] = ()
     family: Annotated[str, Meta(description="Hardware family or machine type: a3-mega.")]
     version: Annotated[str, Meta(description="GKE version; without: the one of the channel.")] = ""

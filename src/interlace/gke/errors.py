@@ -17,7 +17,8 @@ class GkeError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return " ".join(_sentence(each) for each in (self.what, self.cause, self.remedy) if each)
+        rest = (_capital(each) for each in (self.cause, self.remedy) if each)
+        return " ".join(_stop(each) for each in (self.what, *rest))
 
 
 class Refused(GkeError, ValueError):
@@ -64,6 +65,12 @@ class SpecErrors(Refused):
         return "\n".join(str(each) for each in self.errors)
 
 
-def _sentence(text: str) -> str:
+def _stop(text: str) -> str:
     """With a stop at its end."""
     return text if text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def _capital(text: str) -> str:
+    """As a sentence begins; a word that is spelled in a way of its own stays so."""
+    word = text.partition(" ")[0]
+    return text[0].upper() + text[1:] if word.isalpha() and word.islower() else text
