@@ -21,6 +21,8 @@ from testbed.errors import BedError
 
 LEASH = Path(__file__).with_name("leash.py")
 KILL_LIMIT = 10.0
+GARBAGE = "400"
+"""``GOGC`` of the Go programs: test clusters are small and short, so they trade memory for a tenth of their CPU."""
 """Seconds that the kernel may take to end a process after SIGKILL."""
 
 
@@ -133,7 +135,7 @@ async def launch(name: str, command: Sequence[str], *, state: Path, daemon: bool
             stderr=log,
             pass_fds=keep,
             cwd=state,
-            env={"PATH": "/usr/bin:/bin", "HOME": str(state)},
+            env={"PATH": "/usr/bin:/bin", "HOME": str(state), "GOGC": GARBAGE},
         )
     pidfd = os.pidfd_open(child.pid)
     if not daemon:

@@ -63,7 +63,8 @@ _CAVEATS = """## What to keep in mind
 * **No wait for volumes** in the main series, as in the recorded one: the hollow kubelet calls Prepare as soon
   as it sees the pod. A real kubelet takes 0.31 s; the side series `kubelet-wait` has it.
 * **No images, no CNI, no container runtime, no network.** etcd runs without fsync; round trips on loopback take
-  less than 1 ms. Scheduler and controller-manager run at their own default client rates.
+  less than 1 ms. Scheduler and controller-manager run at their own default client rates. Ours was measured on a
+  control plane with `GOGC=400`, the known driver on one with Go's default, which costs about 0.15 s more to form.
 * Each agent reads NVML in a short-lived process every 30 s, and agents that were started together read together.
   On one machine such a round fills all cores for a second or more, so a run begins when one has just ended.
 * Three runs are few: the spread of a cell is the spread of three.
