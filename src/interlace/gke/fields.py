@@ -46,7 +46,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-_GOOG: Final = ("goog-*",)
+_GOOG: Final = ("goog-*", "interlace-dev-*")
 _NO_SWITCH: Final = "existing nodes would keep their old wiring"
 
 _POOL: Final[Mapping[str, Row]] = MappingProxyType(
@@ -145,6 +145,10 @@ FIELDS: Final[Mapping[Kind, Mapping[str, Row]]] = MappingProxyType(
             "maintenancePolicy.resourceVersion": Row(how=IGNORE),
             "masterAuthorizedNetworksConfig": Row(how="update"),
             "masterAuthorizedNetworksConfig.cidrBlocks": Row(how="update", order="set", default=[]),
+            "controlPlaneEndpointsConfig": Row(how="update"),
+            "controlPlaneEndpointsConfig.ipEndpointsConfig.authorizedNetworksConfig.cidrBlocks": Row(
+                how="update", order="set"
+            ),
             "workloadIdentityConfig": Row(how="update"),
             "addonsConfig": Row(how="update"),
             "loggingConfig": Row(how="update"),
