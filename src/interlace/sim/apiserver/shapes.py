@@ -8,6 +8,7 @@ Invariant: a shape is never changed once it is reachable from :func:`builtin` or
 
 from __future__ import annotations
 
+import copy
 import functools
 from importlib import resources
 from typing import Any, final
@@ -210,8 +211,22 @@ def drop_unknown(obj: Any, shape: Shape, path: str = "") -> list[str]:
     return dropped
 
 
+_ZERO: dict[str, Any] = {
+    "string": "",
+    "integer": 0,
+    "int32": 0,
+    "int64": 0,
+    "number": 0,
+    "boolean": False,
+    "struct": {},
+}
+
+
 def drop_nulls(obj: Any, shape: Shape) -> None:
-    """Remove in place the fields whose value is null, as decoding into typed objects does."""
+    """Remove in place the fields whose value is null, as decoding into typed objects does.
+
+    A null in a list becomes the zero value of its type, where that has a form in JSON.
+    """
     if isinstance(obj, dict):
         for key in list(obj):
             child = shape.child(key)
@@ -219,9 +234,12 @@ def drop_nulls(obj: Any, shape: Shape) -> None:
                 del obj[key]
             elif child.form not in LEAVES:
                 drop_nulls(obj[key], child)
-    elif isinstance(obj, list) and shape.of is not None and shape.of.form not in LEAVES:
-        for item in obj:
-            drop_nulls(item, shape.of)
+    elif isinstance(obj, list) and shape.of is not None:
+        if shape.of.form in _ZERO and None in obj:
+            obj[:] = [copy.copy(_ZERO[shape.of.form]) if item is None else item for item in obj]
+        if shape.of.form not in LEAVES:
+            for item in obj:
+                drop_nulls(item, shape.of)
 
 
 _PYTHON: dict[str, tuple[type, ...]] = {
