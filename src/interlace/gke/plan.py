@@ -152,7 +152,8 @@ def _step(resource: Resource, picture: Picture, owner: Owner, adopted: AbstractS
     key = resource.key
     have = picture.bodies.get(key)
     working = picture.working.get(key)
-    if have is None or have.get("status") in {"STOPPING", "DELETING"}:
+    going = working is not None and working.kind in {"delete", "DELETE_CLUSTER", "DELETE_NODE_POOL"}
+    if have is None or going or have.get("status") in {"STOPPING", "DELETING"}:
         note = f"{working.name} is at work on it and is waited for" if working else ""
         return Step(key=key, action="create", resource=resource, note=note)
     if key not in adopted and not is_ours(key.kind, have, owner):

@@ -47,6 +47,11 @@ def updates(
     return tuple(made)
 
 
+def covers(name: str, difference: Difference) -> bool:
+    """Whether the update ``name`` is the one that takes this difference away."""
+    return name in {difference.how, f"{difference.how} {difference.path.partition('.')[0]}"}
+
+
 def _request(
     resource: Resource, have: Mapping[str, Any], name: str, *, found: Iterable[Difference], version: str | None
 ) -> Request:
