@@ -187,7 +187,7 @@ def _labels(labels: dict[str, str]) -> Iterator[SpecError]:
                 "this is no label of Google Cloud",
                 pointer=join("metadata", "labels", key),
                 value=f"{key}={value}",
-                cause="there are lower-case letters, digits, '_' and '-' in both, at most 63, and a letter first in keys",
+                cause="it has lower-case letters, digits, '_' and '-', at most 63, and a letter first in the key",
                 remedy="write it in lower case",
             )
 

@@ -17,6 +17,9 @@ from interlace.fabric.family import Family, find
 API_VERSION: Final = "interlace.dev/v1alpha1"
 KIND: Final = "FabricCluster"
 
+SYSTEM_POOL: Final = "default-pool"
+"""The pool that a cluster is born with; gcloud can give it no other name."""
+
 NAME: Final = r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
 RANGE: Final = r"^[0-9.]{7,15}/[0-9]{1,2}$"
 PROJECT: Final = r"^([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]$"
@@ -216,9 +219,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """The node pool without GPUs that every cluster has."""
+    """The node pool without GPUs that every cluster is born with, ``default-pool``."""
 
-    name: Annotated[Name, Meta(max_length=40)] = "system"
     nodes: Annotated[Count, Meta(description="In each zone.")] = 1
     machine_type: Annotated[str, Meta(min_length=1)] = "e2-standard-8"
     disk: Disk = Disk()

@@ -16,7 +16,7 @@ from interlace.gke.bodies import cluster as cluster_bodies
 from interlace.gke.bodies import compute, node_pool
 from interlace.gke.bodies.fields import Body, given, nested
 from interlace.gke.bodies.scopes import DEFAULT, urls
-from interlace.gke.cluster import Disk, FabricCluster, Hold, Placement, Pool, System, Taint
+from interlace.gke.cluster import SYSTEM_POOL, Disk, FabricCluster, Hold, Placement, Pool, System, Taint
 from interlace.gke.errors import SpecErrors
 from interlace.gke.resource import Key, Resource
 
@@ -212,7 +212,7 @@ def _system(cluster: FabricCluster, system: System) -> Body:
         **_disk(system.disk),
     )
     return node_pool.node_pool(
-        name=system.name, nodes=system.nodes, config=config, auto_upgrade=cluster.spec.upgrades.automatic
+        name=SYSTEM_POOL, nodes=system.nodes, config=config, auto_upgrade=cluster.spec.upgrades.automatic
     )
 
 

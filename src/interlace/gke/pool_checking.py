@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from interlace.gke.cluster import FabricCluster, Pool
+from interlace.gke.cluster import SYSTEM_POOL, FabricCluster, Pool
 from interlace.gke.errors import SpecError
 from interlace.rules.pointer import pointer as join
 
@@ -25,7 +25,7 @@ def check_pools(cluster: FabricCluster) -> Iterator[SpecError]:
     spec = cluster.spec
     if not spec.pools:
         yield SpecError("there is no node pool with GPUs", pointer="/spec/pools", remedy="add one")
-    counts = Counter([spec.system.name, *(pool.name for pool in spec.pools)])
+    counts = Counter([SYSTEM_POOL, *(pool.name for pool in spec.pools)])
     for index, pool in enumerate(spec.pools):
         at = f"/spec/pools/{index}"
         if counts[pool.name] > 1:
@@ -33,7 +33,7 @@ def check_pools(cluster: FabricCluster) -> Iterator[SpecError]:
                 "two node pools have this name",
                 pointer=f"{at}/name",
                 value=pool.name,
-                cause=f"the pool without GPUs is {spec.system.name}, the others are listed here",
+                cause=f"the pool without GPUs is {SYSTEM_POOL}, the others are listed here",
                 remedy="give each a name of its own",
             )
         yield from _pool(pool, at)
@@ -95,6 +95,6 @@ def _node_labels(labels: dict[str, str], *, at: str, whole: bool = False) -> Ite
                 "Kubernetes does not take this",
                 pointer=at if whole else f"{at}{join(key)}",
                 value=f"{key}={value}",
-                cause="there are letters, digits, '-', '_' and '.' in it, at most 63, the first and last a letter or digit",
+                cause="it has letters, digits, '-', '_' and '.', at most 63, the first and last a letter or digit",
                 remedy="write it like team=ml or example.com/team=ml",
             )

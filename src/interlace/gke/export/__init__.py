@@ -1,0 +1,1 @@
+"""A cluster file in the languages of other tools: gcloud commands, Terraform, bare requests."""
