@@ -25,6 +25,7 @@ from interlace.kube.queue import WorkQueue, work
 from interlace.node.errors import RivalDriver
 from interlace.node.fabric import Fabric
 from interlace.node.offer import Offer, devices
+from interlace.node.ownership import Ownership
 
 _NAME_LIMIT = 253
 BEHIND = 1.0
@@ -53,9 +54,16 @@ class SlicePublisher:
     """Keeps the slice as it should be, and looks for slices of another driver with our name."""
 
     def __init__(
-        self, client: Client, *, node: str, rival_timeout: float, on_published: Callable[[], None] = lambda: None
+        self,
+        client: Client,
+        *,
+        node: str,
+        rival_timeout: float,
+        ownership: Ownership | None = None,
+        on_published: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
+        self._ownership = ownership
         self._on_published = on_published
         self._node = node
         self._name = slice_name(node)
@@ -142,6 +150,8 @@ class SlicePublisher:
         self._touched.set()
         seen = new if new is not None else old
         if seen is not None and seen.metadata.name == self._name:
+            if new is None and self._ownership is not None:
+                self._ownership.lose(now=asyncio.get_running_loop().time())
             self._queue.add(self._name)
 
     async def _publish(self, name: str) -> None:
@@ -165,13 +175,16 @@ class SlicePublisher:
             pool=ResourcePool(name=self._node, generation=generation, resource_slice_count=1),
             devices=wanted,
         )
+        owner = None if self._ownership is None else self._ownership.reference()
         body: dict[str, Any] = {
             "apiVersion": ResourceSlice.resource.api_version,
             "kind": ResourceSlice.resource.kind,
-            "metadata": {"name": name},
+            "metadata": {"name": name, "ownerReferences": [] if owner is None else [owner]},
             "spec": spec,
         }
         self._written = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
+        if self._ownership is not None:
+            self._ownership.write(owner, now=asyncio.get_running_loop().time())
         log.info("slice published", slice=name, generation=generation, clique=fabric.clique, healthy=fabric.healthy)
         self._stands(offer)
         # Nothing waits for the cache here: the next offer may be on its way.
