@@ -24,6 +24,7 @@ class Verbs(click.Group):
         "inject": ("interlace.cli.inject:inject", "Set up the Pods of manifests for the fabric of their nodes."),
         "families": ("interlace.cli.families:families", "See what is known about each hardware family."),
         "env": ("interlace.cli.env:env", "Print the NCCL environment of a family, or check one."),
+        "gke": ("interlace.cli.gke:gke", "Make a GKE cluster for GPUDirect from one file, and keep it so."),
         "verify": ("interlace.cli.verify:verify", "Read and judge measurements with nccl-tests."),
         "manifests": (
             "interlace.cli.manifests:print_manifests",
