@@ -6,7 +6,6 @@ Invariant: nothing that was there is overwritten without an entry in ``changes``
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
@@ -46,7 +45,7 @@ class Draft:
     """See the module. ``pod`` is the copy; ``changes`` and ``warnings`` grow."""
 
     def __init__(self, pod: Mapping[str, Any]) -> None:
-        self.pod: Json = copy.deepcopy(dict(pod))
+        self.pod: Json = {key: copied(value) for key, value in pod.items()}
         self.changes: list[Change] = []
         self.warnings: list[str] = []
 
@@ -100,6 +99,15 @@ class Draft:
                 if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
                     raise InjectError(path, fields, "a container is a mapping with a name", "give it a name")
                 yield Container(path=path, name=fields["name"], init=field == "initContainers", fields=fields)
+
+
+def copied(value: Any) -> Any:
+    """A copy of plain JSON objects, several times as fast as ``copy.deepcopy``."""
+    if isinstance(value, dict):
+        return {key: copied(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [copied(each) for each in value]
+    return value
 
 
 def mapping(parent: Json, key: str, path: str) -> Json:

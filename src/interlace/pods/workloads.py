@@ -5,7 +5,6 @@ Pure over plain JSON objects. Invariant: an object is injected whole or refused 
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -16,7 +15,7 @@ from interlace.api.webhook import FABRIC_LABEL
 from interlace.fabric.family import Family, FamilyError
 from interlace.fabric.version import GkeVersion, Minor
 from interlace.pods.daemon import is_daemon
-from interlace.pods.draft import Change, Draft, mapping
+from interlace.pods.draft import Change, Draft, copied, mapping
 from interlace.pods.errors import InjectError, join
 from interlace.pods.gpus import CHANNEL_CLASS, RESOURCE, claimed
 from interlace.pods.inject import LOST_OVER_SSH, inject
@@ -60,9 +59,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     domain: dict[str, Any] | None = None
 
 
-def equip(document: Mapping[str, Any], *, options: Options, found: Surroundings) -> Workload:
+def equip(document: dict[str, Any], *, options: Options, found: Surroundings) -> Workload:
     """Inject all Pod templates of one object. Raises InjectError, paths counted from the object."""
-    value = copy.deepcopy(dict(document))
+    value = copied(document)
     group, kind = group_and_kind(value)
     if not kind:
         raise InjectError("kind", value.get("kind"), "a manifest says what kind of object it is", "give it a kind")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -280,7 +281,7 @@ class _Editor:
             raise _Unfit
         return lead.index("-")
 
-    def _into_flow(self, node: Node, children: list[Node], inner: str) -> None:
+    def _into_flow(self, node: Node, children: Sequence[Node], inner: str) -> None:
         last = self._end(children[-1])
         comma = self.text.find(",", last, node.end - 1)
         if "#" in self.text[last : node.end]:

@@ -8,8 +8,8 @@ time or memory than its length allows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import yaml
@@ -28,6 +28,8 @@ _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[
 _SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 _TAGS: Final = "tag:yaml.org,2002:"
 _MERGE: Final = "<<"
+_OTHER: Final = frozenset("+-.0123456789~nNyYtTfFoO")
+"""How a plain scalar begins that may be more than text."""
 
 Kind = Literal["scalar", "mapping", "sequence", "alias"]
 
@@ -52,13 +54,13 @@ class Node:
     style: str = ""
     """Of a scalar ``'``, ``"``, ``|``, ``>`` or none; of a collection ``flow`` or none."""
     scalar: Any = None
-    entries: list[tuple[Node, Node]] = field(default_factory=list)
-    by_key: dict[str, Node] = field(default_factory=dict)
-    """The values of ``entries``, the first of each key."""
-    items: list[Node] = field(default_factory=list)
-    target: Node | None = None
     decorated: bool = False
     """It has an anchor or a tag."""
+    entries: Sequence[tuple[Node, Node]] = ()
+    by_key: Mapping[str, Node] | None = None
+    """The values of ``entries``, the first of each key."""
+    items: Sequence[Node] = ()
+    target: Node | None = None
     size: int = 1
 
     @property
@@ -77,7 +79,7 @@ class Node:
 
     def get(self, key: str) -> Node | None:
         """The value under a key that stands here itself, not by a merge."""
-        return self.by_key.get(key)
+        return self.by_key.get(key) if self.by_key is not None else None
 
     def _mapping(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -92,35 +94,46 @@ class Node:
         return {**merged, **own}
 
 
+class _Open:
+    """A mapping or a sequence that has not ended; ``key`` waits for its value."""
+
+    __slots__ = ("by_key", "entries", "items", "key", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.entries: list[tuple[Node, Node]] = []
+        self.by_key: dict[str, Node] = {}
+        self.items: list[Node] = []
+        self.key: Node | None = None
+
+
 def parse(text: str) -> Node | None:
     """The one document of ``text``; None if it has none. Raises YamlError."""
     anchors: dict[str, Node] = {}
-    stack: list[Node] = []
-    pending: list[Node | None] = []
+    stack: list[_Open] = []
     root: Node | None = None
     count = 0
     for event in _events(text):
-        if isinstance(event, yaml.NodeEvent):
-            node = _node(event, anchors)
+        kind = type(event)
+        if kind in _ENDS:
+            _close(stack.pop(), event.end_mark.index)
+        elif kind in _MAKERS:
+            node = _MAKERS[kind](event, anchors)
             count += 1
-            _bound(count, node.line)
+            if count > NODES:
+                raise _too_many(node.line)
             if stack:
-                _attach(stack[-1], pending, node)
+                _attach(stack[-1], node)
             elif root is not None:
                 raise YamlError("there is a second document", node.line)
             else:
                 root = node
-            if node.kind in ("mapping", "sequence"):
+            if kind in _BEGINS:
                 if len(stack) >= DEPTH:
                     raise YamlError(f"it is nested more than {DEPTH} deep", node.line)
-                stack.append(node)
-                pending.append(None)
-            if event.anchor and not isinstance(event, yaml.AliasEvent):
+                stack.append(_Open(node))
+            if event.anchor and kind is not yaml.AliasEvent:
                 anchors[event.anchor] = node
-        elif isinstance(event, yaml.CollectionEndEvent):
-            end: Any = event.end_mark
-            _close(stack, end.index)
-            pending.pop()
     if root is not None and root.kind == "scalar" and root.scalar is None and not root.decorated:
         return None
     return root
@@ -128,6 +141,8 @@ def parse(text: str) -> Node | None:
 
 def plain(text: str) -> Any:
     """What a scalar without quotes means."""
+    if text and text[0] not in _OTHER:
+        return text
     if text in _NULL:
         return None
     if text in _TRUE:
@@ -157,59 +172,69 @@ def _events(text: str) -> Iterator[Any]:
         raise YamlError(" ".join(str(error).split())) from None
 
 
-def _node(event: Any, anchors: dict[str, Node]) -> Node:
+def _alias(event: Any, anchors: dict[str, Node]) -> Node:
     mark = event.start_mark
-    node = Node("scalar", mark.index, event.end_mark.index, mark.column, mark.line)
-    if isinstance(event, yaml.AliasEvent):
-        target = anchors.get(str(event.anchor))
-        if target is None:
-            raise YamlError(f"the alias *{event.anchor} stands for nothing", mark.line)
-        if target.end < 0:
-            raise YamlError(f"the alias *{event.anchor} stands inside of what it stands for", mark.line)
-        node.kind, node.target, node.size = "alias", target, target.size
-        _bound(node.size, mark.line)
-        return node
-    node.decorated = event.anchor is not None or event.tag is not None
-    if isinstance(event, yaml.ScalarEvent):
-        node.style = event.style or ""
-        node.scalar = _scalar(event)
-        return node
-    node.kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence"
-    if event.tag not in (None, "!", f"{_TAGS}map", f"{_TAGS}seq"):
-        raise YamlError(f"Kubernetes knows no tag {event.tag}", mark.line)
-    node.style = "flow" if event.flow_style else ""
-    node.end = -1
+    target = anchors.get(str(event.anchor))
+    if target is None:
+        raise YamlError(f"the alias *{event.anchor} stands for nothing", mark.line)
+    if target.end < 0:
+        raise YamlError(f"the alias *{event.anchor} stands inside of what it stands for", mark.line)
+    if target.size > NODES:
+        raise _too_many(mark.line)
+    node = Node("alias", mark.index, event.end_mark.index, mark.column, mark.line)
+    node.target, node.size = target, target.size
     return node
 
 
-def _scalar(event: Any) -> Any:
-    tag = event.tag
+def _scalar(event: Any, _: dict[str, Node]) -> Node:
+    mark, tag, style = event.start_mark, event.tag, event.style or ""
+    value: Any = event.value
     if tag is None:
-        return plain(event.value) if event.implicit[0] else event.value
-    if tag in ("!", f"{_TAGS}str"):
-        return event.value
-    if tag in (f"{_TAGS}int", f"{_TAGS}float", f"{_TAGS}bool", f"{_TAGS}null"):
-        return plain(event.value)
-    raise YamlError(f"Kubernetes knows no tag {tag}", event.start_mark.line)
+        value = plain(value) if event.implicit[0] else value
+    elif tag in (f"{_TAGS}int", f"{_TAGS}float", f"{_TAGS}bool", f"{_TAGS}null"):
+        value = plain(value)
+    elif tag not in ("!", f"{_TAGS}str"):
+        raise YamlError(f"Kubernetes knows no tag {tag}", mark.line)
+    decorated = tag is not None or event.anchor is not None
+    return Node("scalar", mark.index, event.end_mark.index, mark.column, mark.line, style, value, decorated)
 
 
-def _attach(parent: Node, pending: list[Node | None], node: Node) -> None:
-    if parent.kind == "sequence":
+def _collection(event: Any, _: dict[str, Node]) -> Node:
+    mark, tag = event.start_mark, event.tag
+    if tag not in (None, "!", f"{_TAGS}map", f"{_TAGS}seq"):
+        raise YamlError(f"Kubernetes knows no tag {tag}", mark.line)
+    kind: Kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence"
+    decorated = tag is not None or event.anchor is not None
+    return Node(kind, mark.index, -1, mark.column, mark.line, "flow" if event.flow_style else "", None, decorated)
+
+
+_MAKERS: Final = {
+    yaml.ScalarEvent: _scalar,
+    yaml.MappingStartEvent: _collection,
+    yaml.SequenceStartEvent: _collection,
+    yaml.AliasEvent: _alias,
+}
+_BEGINS: Final = frozenset((yaml.MappingStartEvent, yaml.SequenceStartEvent))
+_ENDS: Final = frozenset((yaml.MappingEndEvent, yaml.SequenceEndEvent))
+
+
+def _attach(parent: _Open, node: Node) -> None:
+    if parent.node.kind == "sequence":
         parent.items.append(node)
         return
-    key = pending[-1]
+    key = parent.key
     if key is None:
         if node.kind != "scalar":
             raise YamlError("a key is a plain word in Kubernetes, and this is none", node.line)
         if not isinstance(node.scalar, str):
             node.scalar = _word(node.scalar)
-        pending[-1] = node
+        parent.key = node
         return
     if key.scalar != _MERGE and key.scalar in parent.by_key:
         raise YamlError(f"the key {key.scalar} is there twice in one mapping; write it once", key.line)
     parent.entries.append((key, node))
     parent.by_key.setdefault(key.scalar, node)
-    pending[-1] = None
+    parent.key = None
 
 
 def _word(value: Any) -> str:
@@ -219,19 +244,24 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _close(stack: list[Node], end: int) -> None:
-    node = stack.pop()
-    node.end = end
-    for key, value in node.entries:
+def _close(opened: _Open, end: int) -> None:
+    node = opened.node
+    node.end, node.entries, node.by_key, node.items = end, opened.entries, opened.by_key, opened.items
+    for key, value in opened.entries:
         if key.scalar == _MERGE and not key.style:
             for source in value.items if value.kind == "sequence" else [value]:
                 held = source.target if source.kind == "alias" else source
                 if held is None or held.kind != "mapping":
                     raise YamlError("only mappings can be merged", key.line)
-    node.size = 1 + sum(value.size for _, value in node.entries) + sum(item.size for item in node.items)
-    _bound(node.size, node.line)
-
-
-def _bound(size: int, line: int) -> None:
+    size = 1
+    for _, value in opened.entries:
+        size += value.size
+    for item in opened.items:
+        size += item.size
     if size > NODES:
-        raise YamlError(f"it comes to more than {NODES} values, aliases written out", line)
+        raise _too_many(node.line)
+    node.size = size
+
+
+def _too_many(line: int) -> YamlError:
+    return YamlError(f"it comes to more than {NODES} values, aliases written out", line)
