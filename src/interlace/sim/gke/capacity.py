@@ -34,7 +34,7 @@ def resource_policy(world: World, call: Call, path: str, body: Json) -> Json:
 
 def reservation(world: World, call: Call, path: str, body: Json) -> Json:
     """A new reservation; all that it asks for is assured."""
-    world.zone_of(call, call.place)
+    world.zone_of(call.place)
     specific = body.get("specificReservation") or {}
     properties = dict(specific.get("instanceProperties") or {})
     machine = properties.get("machineType", "")

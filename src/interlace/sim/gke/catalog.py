@@ -1,6 +1,7 @@
 """What Google offers, as far as the simulation knows: regions, zones, machine types, GPUs, versions, quotas.
 
-The figures are data with a date (``data/catalog.json``), in part a choice of the simulation, and no source for anything else.
+The figures are data with a date (``data/catalog.json``), in part a choice of the simulation, and a source for nothing
+else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The whole simulated cloud as a function: a request in, an answer out, at a moment of the clock.
 
-What every request passes, in this order: the route, the project, faults, whether the API is on, the schema, the service.
+What every request passes, in this order: the route, the project, faults, whether the API is on, the schema, the
+service.
 
 Invariant: no I/O and no waiting. The shell in ``server`` adds HTTP, delays and dropped connections.
 """
@@ -98,13 +99,13 @@ class Cloud:
             except ValueError:
                 raise Refusal(400, "Invalid JSON payload received. Parser error.", "parseError") from None
         if method is None or method.request is None:
-            return body if isinstance(body, dict) else None
+            return dict(body) if isinstance(body, dict) else None
         if body is None:
             body = {}
         if not isinstance(body, dict):
             raise Refusal(400, "Invalid JSON payload received. Root element must be a message.", "parseError")
         known = _document(route)
-        body = known.without_output(body, method.request)
+        body = dict(known.without_output(body, method.request))
         for problem in known.problems(body, method.request):
             raise _problem(route, problem)
         for field in schemas.required(known, method) or _needed(route):

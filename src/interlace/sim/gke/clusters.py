@@ -1,7 +1,7 @@
 """Clusters: what the server makes of a body, its addresses and firewall rules, and what changes in place.
 
-Invariant: what GKE makes beside the cluster (secondary ranges, firewall rules) is listed by functions here and taken away
-with it, unless a fault says otherwise.
+Invariant: what GKE makes beside the cluster (secondary ranges, firewall rules) is listed by functions here and taken
+away with it, unless a fault says otherwise.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _addresses(world: World, network: str, subnet: str, name: str, path: str, bo
     ranges = {
         each["rangeName"]: each["ipCidrRange"] for each in (world.store.get(subnet) or {}).get("secondaryIpRanges", [])
     }
-    policy = {key: value for key, value in body.items() if key not in {"createSubnetwork"}}
+    policy = {key: value for key, value in body.items() if key != "createSubnetwork"}
     for key, block in (
         ("clusterSecondaryRangeName", "clusterIpv4CidrBlock"),
         ("servicesSecondaryRangeName", "servicesIpv4CidrBlock"),

@@ -1,7 +1,7 @@
 """The compute API: insert, get, list, delete and patch of five kinds of resource, and its operations.
 
-Invariant: a resource appears when its insert operation ends and goes when its delete operation ends; what stands in the way
-is said at the request. A request with a ``requestId`` that was seen answers with the operation of the first.
+Invariant: a resource appears when its insert operation ends and goes when its delete operation ends; what stands in the
+way is said at the request.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from interlace.sim.gke import capacity, networks, quotas
+from interlace.sim.gke import capacity, networks, places, quotas
 from interlace.sim.gke.errors import Refusal, already_exists, in_use, invalid, not_found, not_ready
 from interlace.sim.gke.listing import aggregated, listed
 from interlace.sim.gke.operations import Operation
@@ -47,7 +47,7 @@ def answer(world: World, call: Call) -> Json:
         if change is not None:
             return _document(world, change(world, call, collection))
         return _read(world, call, collection, verb)
-    return quotas.answer(world, call)
+    return places.answer(world, call)
 
 
 def _check_place(world: World, call: Call) -> None:
@@ -135,7 +135,7 @@ def user_of(world: World, path: str, collection: str) -> str | None:
         if path in {network["network"], network["subnetwork"]}:
             return user
     for user, document in _everywhere(world, "nodePools"):
-        if _uses(document, path, collection, name):
+        if _uses(document, collection, name):
             return user
     return None
 
@@ -144,7 +144,7 @@ def _everywhere(world: World, collection: str) -> list[tuple[str, Json]]:
     return [each for project in world.projects for each in world.store.of(project, collection)]
 
 
-def _uses(pool: Json, path: str, collection: str, name: str) -> bool:
+def _uses(pool: Json, collection: str, name: str) -> bool:
     extra = pool.get("networkConfig", {}).get("additionalNodeNetworkConfigs", [])
     if collection == "networks":
         return any(each["network"].rpartition("/")[2] == name for each in extra)
@@ -171,7 +171,7 @@ def _patched(world: World, call: Call, collection: str) -> Operation:
     return _change(world, call, path, document, call.route.verb)
 
 
-def _replaced(world: World, call: Call, collection: str) -> Operation:
+def _replaced(world: World, call: Call, collection: str) -> Operation:  # noqa: ARG001  the form of a change
     """PUT of a firewall rule: what the body leaves out goes back to its default."""
     current = found(world, call.path)
     kept = {key: current[key] for key in ("id", "creationTimestamp")}
@@ -179,7 +179,7 @@ def _replaced(world: World, call: Call, collection: str) -> Operation:
     return _change(world, call, call.path, document, "update")
 
 
-def _private_access(world: World, call: Call, collection: str) -> Operation:
+def _private_access(world: World, call: Call, collection: str) -> Operation:  # noqa: ARG001  the form of a change
     path = call.path.rpartition("/")[0]
     current = found(world, path)
     wanted = (call.body or {}).get("privateIpGoogleAccess", False)

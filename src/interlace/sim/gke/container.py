@@ -1,7 +1,7 @@
 """The container API: clusters and node pools, one operation at a time on each, and its operations.
 
-Invariant: a cluster or a pool is visible from the request on, with a status; what an operation holds, no other request
-changes: an operation on a cluster keeps off everything in it, one on a pool that pool, and the number on pools is bounded.
+Invariant: a cluster or a pool is visible from the request on, with a status. An operation on a cluster keeps others off
+all that is in it, one on a pool off that pool, and the number of those on pools is bounded.
 """
 
 from __future__ import annotations
@@ -171,12 +171,11 @@ def _update_pool(world: World, call: Call) -> Operation:
     cluster_path, _, document = _pool(world, call)
     body = call.body or {}
     changed = nodepools.updated(world, call, clusters.found(world, cluster_path), document, body)
-    type = "UPGRADE_NODES" if "nodeVersion" in body else "UPDATE_CLUSTER"
-    return _change_pool(world, call, type, changed)
+    return _change_pool(world, call, "UPGRADE_NODES" if "nodeVersion" in body else "UPDATE_CLUSTER", changed)
 
 
 def _set_size(world: World, call: Call) -> Operation:
-    cluster_path, path, document = _pool(world, call)
+    _, path, document = _pool(world, call)
     count = (call.body or {}).get("nodeCount", 0)
     if count < 0:
         raise bad_request("node_count must not be negative.")
@@ -265,8 +264,8 @@ def _change_pools(world: World, call: Call, current: Json, field: str, value: An
             changed = document | {"version": version} if version else _scaled(document, value)
             world.store.put(each, nodepools.refreshed(changed))
 
-    type = "UPGRADE_NODES" if version else "UPDATE_CLUSTER"
-    return world.start(call, type=type, target=path, effect=change, seconds=world.durations.update, lock=path)
+    kind = "UPGRADE_NODES" if version else "UPDATE_CLUSTER"
+    return world.start(call, type=kind, target=path, effect=change, seconds=world.durations.update, lock=path)
 
 
 def _set_labels(world: World, call: Call) -> Operation:
@@ -336,7 +335,7 @@ def _cancel(world: World, call: Call) -> Json:
     return {}
 
 
-def _server_config(world: World, call: Call) -> Json:
+def _server_config(world: World, call: Call) -> Json:  # noqa: ARG001  the form of a reader
     versions = world.catalog.versions
     return {
         "defaultClusterVersion": versions.default,

@@ -43,7 +43,7 @@ _TITLES: Final = {"compute": "Compute Engine API", "container": "Kubernetes Engi
 
 
 class Refusal(Exception):
-    """An answer that is an error. ``reason`` is the one of the ``errors`` list, ``status`` the name of the gRPC code."""
+    """An answer that is an error. ``reason`` is that of the ``errors`` list, ``status`` the name of the gRPC code."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Refusal(Exception):
         entry = {"message": self.message, "domain": "global", "reason": reason}
         error = {"code": self.code, "message": self.message, "errors": [entry], "status": self._status()}
         disabled = any(detail.get("reason") == "SERVICE_DISABLED" for detail in self.details)
-        if not disabled and self.code not in {503} and not (self.code == 400 and not self.details):
+        if not disabled and self.code != 503 and not (self.code == 400 and not self.details):
             error["details"] = [*self.details, _REQUEST_INFO]
         elif self.details:
             error["details"] = list(self.details)

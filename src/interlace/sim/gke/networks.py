@@ -30,7 +30,7 @@ def referred(world: World, call: Call, reference: str, collection: str, field: s
     return path
 
 
-def network(world: World, call: Call, path: str, body: Json) -> Json:
+def network(world: World, call: Call, path: str, body: Json) -> Json:  # noqa: ARG001  the form of a maker
     """A new network."""
     profile = body.get("networkProfile", "")
     mtu = body.get("mtu", 8896 if profile else 1460)

@@ -36,7 +36,25 @@ DEFAULT_SCOPES: Final = tuple(
     )
 )
 _CONFIG: Final = frozenset(
-    ["accelerators", "bootDisk", "confidentialNodes", "containerdConfig", "diskSizeGb", "diskType", "fastSocket", "gcfsConfig", "gvnic", "imageType", "kubeletConfig", "linuxNodeConfig", "loggingConfig", "machineType", "maxRunDuration", "storagePools", "workloadMetadataConfig"]
+    [
+        "accelerators",
+        "bootDisk",
+        "confidentialNodes",
+        "containerdConfig",
+        "diskSizeGb",
+        "diskType",
+        "fastSocket",
+        "gcfsConfig",
+        "gvnic",
+        "imageType",
+        "kubeletConfig",
+        "linuxNodeConfig",
+        "loggingConfig",
+        "machineType",
+        "maxRunDuration",
+        "storagePools",
+        "workloadMetadataConfig",
+    ]
 )
 """Fields of an update that are fields of the node configuration under the same name."""
 _POOL: Final = frozenset({"locations", "upgradeSettings", "nodeDrainConfig", "queuedProvisioning", "maintenancePolicy"})
@@ -128,12 +146,12 @@ def check(world: World, call: Call, cluster_path: str, cluster: Json, document: 
         raise bad_request(f"Auto_upgrade cannot be false when release_channel {channel} is set.")
     if world.catalog.resolve(document["version"], channel) is None:
         raise bad_request(f'No valid versions with the prefix "{document["version"]}" found.')
-    check_networks(world, call, cluster, document)
+    check_networks(world, cluster, document)
     _check_policy(world, call, document)
     _check_quota(world, call, document)
 
 
-def check_networks(world: World, call: Call, cluster: Json, document: Json) -> None:
+def check_networks(world: World, cluster: Json, document: Json) -> None:
     """The additional networks exist, are no network of another NIC, and the cluster takes them."""
     extra = document["networkConfig"].get("additionalNodeNetworkConfigs", [])
     if extra and not cluster["networkConfig"].get("enableMultiNetworking"):
@@ -250,6 +268,7 @@ def release(world: World, project: str, path: str) -> None:
 
 
 def without_error(document: Json) -> Json:
+    """A pool that no longer says what went wrong."""
     return {key: value for key, value in document.items() if key not in {"statusMessage", "conditions"}}
 
 
@@ -317,7 +336,7 @@ def updated(world: World, call: Call, cluster: Json, current: Json, body: Json) 
     document["instanceGroupUrls"] = [
         _group(call.path.rpartition("/nodePools/")[0], document["name"], zone) for zone in document["locations"]
     ]
-    check_networks(world, call, cluster, document)
+    check_networks(world, cluster, document)
     return refreshed(document)
 
 

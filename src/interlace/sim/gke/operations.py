@@ -229,7 +229,7 @@ class Operations:
 
 
 def container_link(path: str, *, numbered: bool) -> str:
-    """URL of a container resource: under ``zones/`` when its location is a zone; ``numbered`` as operations write it."""
+    """URL of a container resource: ``zones/`` when its location is a zone; ``numbered`` as operations write it."""
     parts = path.split("/")
     if numbered:
         parts[1] = NUMBER

@@ -1,7 +1,7 @@
 """From a method and a path to what is asked: the service, the collection, the verb, the relative resource name.
 
-The routes are the table of methods of the API documents, with ``zones/`` beside ``locations/`` for container as its older
-methods have it, and the few methods for which there is no document here.
+The routes are the table of methods of the API documents, with ``zones/`` beside ``locations/`` for container as its
+older methods have it, and the few methods for which there is no document here.
 
 Invariant: pure; every request has at most one route.
 """
@@ -63,7 +63,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One request that has a route. ``path`` is the relative resource name (for a collection: with its name at the end)."""
+    """One request that has a route. ``path`` is the relative resource name (of a collection: its name at the end)."""
 
     route: Route
     line: str
@@ -149,8 +149,8 @@ def _container(version: str) -> list[_Row]:
             method=method,
         )
         template = strip + method.path.partition("/")[2]
-        for each in (template, template.replace("/locations/", "/zones/")):
-            rows.append(_Row(method.verb, _compiled(each), route, strip))
+        forms = (template, template.replace("/locations/", "/zones/"))
+        rows += [_Row(method.verb, _compiled(form), route, strip) for form in forms]
     return rows
 
 

@@ -1,7 +1,7 @@
 """What the API documents of Google say about bodies, and checking JSON against it.
 
-The schemas are the closure of the discovery documents (container 20261027, compute 20261106) that this project uses. They
-are JSON Schema with two marks: ``readOnly`` and ``x-output-only``, properties that the server alone writes.
+The schemas are the closure of the discovery documents (container 20261027, compute 20261106) that this project uses.
+They are JSON Schema with two marks: ``readOnly`` and ``x-output-only``, properties that the server alone writes.
 
 Invariant: nothing here knows a kind of resource; another revision of the documents needs no other code.
 """

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -24,26 +26,34 @@ from interlace.sim.gke.faults import Fault, Faults, Kind
 from interlace.sim.gke.operations import Operation
 from interlace.sim.gke.preset import furnish
 from interlace.sim.gke.store import Store
-from interlace.sim.gke.world import Durations, World
+from interlace.sim.gke.world import QUICK, Durations, World
 
 SIMULATED: Final = "x-interlace-simulated"
 _LONGEST_WAIT: Final = 120.0
+_LOG: Final = 20_000
 _BODY_LIMIT: Final = 4 * 1024 * 1024
 
 Hook = Callable[["Entry"], Awaitable[None]]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One request that came: ``at`` seconds of the clock; ``method`` such as ``networks.insert``; ``status`` 0: dropped."""
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """One request that came. ``at``: seconds of the clock; ``answer`` None: not answered yet, or dropped before."""
 
     at: float
     request: Request
-    method: str
-    status: int = 0
+    answer: Answer | None = None
+    dropped: bool = False
 
     @property
     def line(self) -> str:
+        """``METHOD /path``."""
         return f"{self.request.method} {self.request.path}"
+
+    @property
+    def status(self) -> int:
+        """HTTP status that the client saw, 0 if it saw none."""
+        return 0 if self.answer is None or self.dropped else self.answer.status
 
     @property
     def mutates(self) -> bool:
@@ -53,10 +63,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Log:
-    """All requests, in the order in which they came; an entry has its status once answered."""
+    """The newest requests, in the order in which they came."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: deque[Entry] = deque(maxlen=_LOG)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
@@ -65,7 +75,12 @@ class Log:
         return len(self.entries)
 
     def mutations(self) -> list[Entry]:
+        """Requests for a change, refused ones too."""
         return [each for each in self.entries if each.mutates]
+
+    def committed(self) -> list[Entry]:
+        """Requests that changed something, whether the client learned of it or not."""
+        return [each for each in self.mutations() if each.answer is not None and each.answer.status < 400]
 
     def lines(self) -> list[str]:
         """``METHOD /path`` of each."""
@@ -73,7 +88,7 @@ class Log:
 
 
 class GkeServer:
-    """A running simulation. ``before`` is awaited when a request has come, ``after`` when it is done, not yet answered."""
+    """A running simulation. ``before`` is awaited when a request has come, ``after`` when it is done, unanswered."""
 
     def __init__(self, cloud: Cloud, *, clock: Callable[[], float]) -> None:
         self.cloud = cloud
@@ -108,23 +123,22 @@ class GkeServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
         raw = await request.read()
-        index = len(self.log)
         entry = self._entry(request, raw)
         self.log.entries.append(entry)
         if self.before is not None:
             await self.before(entry)
         line = entry.line
         if self.faults.striking(line, (Kind.DROPPED_BEFORE,)):
+            entry.dropped = True
             return _dropped(request)
         if request.path.endswith("/wait"):
             await self._wait(request.path)
         answer = self.cloud.answer(request.method, request.path, request.query, raw)
-        entry = msgspec.structs.replace(entry, status=answer.status, method=answer.method)
-        self.log.entries[index] = entry
+        entry.answer = answer
         if self.after is not None:
             await self.after(entry)
         if answer.status < 400 and self.faults.striking(line, (Kind.DROPPED_AFTER,)):
-            self.log.entries[index] = msgspec.structs.replace(entry, status=0)
+            entry.dropped = True
             return _dropped(request)
         return _response(answer)
 
@@ -142,7 +156,7 @@ class GkeServer:
             query=dict(request.query),
             body=body if isinstance(body, dict) else None,
         )
-        return Entry(at=self._clock(), request=sent, method=found[0].name if found else "")
+        return Entry(at=self._clock(), request=sent)
 
     async def _wait(self, path: str) -> None:
         """Until the operation has ended, two minutes at most, as operations.wait does."""
@@ -181,7 +195,7 @@ async def serve_gke(
     *,
     project: str = "example-project",
     more_projects: Iterable[str] = (),
-    latency: float | Durations = Durations(),
+    latency: float | Durations = QUICK,
     clock: Callable[[], float] | None = None,
     faults: Iterable[Fault] = (),
     default_network: bool = True,
@@ -190,8 +204,9 @@ async def serve_gke(
 ) -> AsyncIterator[GkeServer]:
     """A simulation at ``.url`` until the block ends.
 
-    ``latency``: seconds that operations take. ``clock``: seconds, the loop's unless given. ``more_projects``: such as the
-    host of a shared VPC. ``default_network``: whether the projects have the network named default. OSError for the port.
+    ``latency``: seconds that operations take. ``clock``: seconds, the loop's unless given. ``more_projects``: such as
+    the host of a shared VPC. ``default_network``: whether the projects have the network named default. Raises OSError
+    where the port is not to be had.
     """
     loop = asyncio.get_running_loop()
     started = loop.time() if clock is None else 0.0

@@ -37,6 +37,8 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True):
         return cls(compute=seconds, cluster=seconds, pool=seconds, update=seconds)
 
 
+QUICK: Final = Durations()
+"""For tests."""
 LIFELIKE: Final = Durations(compute=12, cluster=190, pool=106, update=30)
 """A cluster and a pool as long as public reports say; the others a guess."""
 
@@ -47,7 +49,7 @@ class World:
 
     projects: tuple[str, ...]
     clock: Callable[[], float]
-    durations: Durations = Durations()
+    durations: Durations = QUICK
     catalog: Catalog = field(default_factory=load)
     store: Store = field(default_factory=Store)
     operations: Operations = field(default_factory=Operations)
@@ -104,7 +106,7 @@ class World:
         """The URL of a compute resource."""
         return COMPUTE + path
 
-    def zone_of(self, call: Call, zone: str) -> None:
+    def zone_of(self, zone: str) -> None:
         """400 unless the zone exists."""
         if zone not in self.catalog.zones:
             raise invalid("zone", zone, "Unknown zone.")
