@@ -79,7 +79,7 @@ def _same(row: Row, path: str, want: Any, have: Any) -> bool:
     if _empty(want) and _empty(have):
         return True
     if isinstance(want, Mapping) and isinstance(have, Mapping | None):
-        return bool(row.theirs) and _plain(_without(want, row.theirs)) == _plain(_without(have or {}, row.theirs))
+        return bool(_plain(_without(want, row.theirs)) == _plain(_without(have or {}, row.theirs)))
     if isinstance(want, Sequence) and not isinstance(want, str):
         return _same_list(row, want, have or [])
     if have is None and row.default is not ANY:

@@ -1,0 +1,175 @@
+"""The simulated cloud without sockets and in virtual time: what is counted is the cloud's own clock and log."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from interlace.gke.answers import Answer, is_safe
+from interlace.gke.applying import apply
+from interlace.gke.client import Client, Dropped
+from interlace.gke.desired import desired
+from interlace.gke.destroying import destroy, settle, teardown
+from interlace.gke.journal import Journal, adopted
+from interlace.gke.observing import observe
+from interlace.gke.ownership import owner_of
+from interlace.gke.picture import scope_of_cluster
+from interlace.gke.plan import Plan, Task, make_plan, tasks
+from interlace.gke.reading import parse
+from interlace.gke.request import Request
+from interlace.gke.scheduling import Ending
+from interlace.sim.gke.cloud import Cloud
+from interlace.sim.gke.faults import Kind
+from interlace.sim.gke.preset import furnish
+from interlace.sim.gke.world import Durations, World
+
+PROJECT = "example-project"
+LATENCY = 0.005
+"""Seconds that a request takes, so that requests are really under way together."""
+
+MEGA = f"""\
+apiVersion: interlace.dev/v1alpha1
+kind: FabricCluster
+metadata:
+  name: mega
+spec:
+  project: {PROJECT}
+  location: us-central1-a
+  family: a3-mega
+  version: 1.34.5-gke.1153000
+  pools:
+    - name: gpu-pool
+      nodes: 2
+"""
+SMALL = MEGA.replace("a3-mega", "a3-high").replace("name: mega", "name: high")
+
+
+class Sent(NamedTuple):
+    """One line of the cloud's log."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: Any
+    status: int
+
+
+class Crash(BaseException):
+    """What a kill is in this process: nothing of ours catches it."""
+
+
+class Sky:
+    """A cloud with the running loop's clock. ``crash``: given the number and the moment of a request, whether to die."""
+
+    def __init__(self, *, seconds: float = 1.0, text: str = MEGA) -> None:
+        self.world = World(
+            projects=(PROJECT,), clock=lambda: asyncio.get_running_loop().time(), durations=Durations.every(seconds)
+        )
+        furnish(self.world, default_network=True)
+        self.cloud = Cloud(self.world)
+        self.log: list[Sent] = []
+        self.file = parse(text).cluster
+        self.crash: Callable[[int, str], bool] = lambda *_: False
+        self._numbers = itertools.count()
+
+    def read(self, text: str) -> None:
+        """Take another cluster file."""
+        self.file = parse(text).cluster
+
+    async def send(self, request: Request, headers: Mapping[str, str]) -> Answer:
+        """One request, as a client sends it."""
+        number = next(self._numbers)
+        self._may_die(number, "before")
+        await asyncio.sleep(LATENCY)
+        answer = self._answer(request)
+        line = f"{request.method} {request.path}"
+        dropped = self.world.faults.striking(line, (Kind.DROPPED_AFTER,))
+        while request.path.endswith("/wait") and answer.body.get("status") == "RUNNING":
+            found = self.world.operations.find(request.path.split("/")[-2])
+            if found is None or found.due == float("inf"):
+                break
+            self._may_die(number, "amid")
+            await asyncio.sleep(max(found.due - asyncio.get_running_loop().time(), 0.001))
+            answer = self._answer(request)
+        self.log.append(Sent(request.method, request.path, request.query, request.body, answer.status))
+        await asyncio.sleep(LATENCY)
+        self._may_die(number, "after")
+        if dropped:
+            raise Dropped("connection reset", sent=True)
+        return answer
+
+    def _answer(self, request: Request) -> Answer:
+        raw = b"" if request.body is None else msgspec.json.encode(request.body)
+        found = self.cloud.answer(request.method, request.path, request.query, raw)
+        headers = {name.lower(): value for name, value in found.headers.items()}
+        return Answer(status=found.status, headers=headers, body=found.body if found.text is None else found.text)
+
+    def _may_die(self, number: int, moment: str) -> None:
+        if self.crash(number, moment):
+            raise Crash(f"{moment} request {number}")
+
+    def mutations(self) -> list[tuple[str, str]]:
+        """Mutations that the cloud took, in the order of their coming."""
+        return [
+            (each.method, each.path)
+            for each in self.log
+            if not is_safe(Request(service="", method=each.method, path=each.path)) and each.status < 300
+        ]
+
+    def names(self) -> list[str]:
+        """Everything that exists, by kind and name."""
+        return sorted("/".join(path.split("/")[-2:]) for path in self.paths())
+
+    def paths(self) -> list[str]:
+        """Paths of everything that exists."""
+        return sorted(self.world.store.objects)
+
+
+class Run(NamedTuple):
+    """What one run had in hand."""
+
+    plan: Plan
+    endings: dict[Task, Ending[Task]]
+
+    def states(self) -> dict[str, str]:
+        return {str(task): ending.state for task, ending in self.endings.items()}
+
+
+async def plan_on(sky: Sky, folder: Path) -> Plan:
+    """Look and compare."""
+    wanted = desired(sky.file)
+    with Journal(folder) as journal:
+        picture = await observe(Client(sky.send), scope_of_cluster(sky.file, wanted))
+        return make_plan(wanted, picture, owner_of(sky.file), adopted=adopted(journal.entries))
+
+
+async def apply_on(
+    sky: Sky, folder: Path, *, replace: bool = False, prune: bool = False, parallel: int = 16, patience: float = 60
+) -> Run:
+    """Look, compare, do."""
+    wanted = desired(sky.file)
+    with Journal(folder) as journal:
+        client = Client(sky.send, patience=patience)
+        picture = await observe(client, scope_of_cluster(sky.file, wanted))
+        plan = make_plan(wanted, picture, owner_of(sky.file), adopted=adopted(journal.entries))
+        work = tasks(plan, region=sky.file.region, replace=replace, prune=prune)
+        return Run(plan, await apply(client, journal, picture, plan, work, parallel=parallel))
+
+
+async def destroy_on(sky: Sky, folder: Path, *, with_foreign_rules: bool = False) -> dict[Task, Ending[Task]]:
+    """Look, and take away."""
+    wanted = desired(sky.file)
+    keys = {resource.key for resource in wanted}
+    with Journal(folder) as journal:
+        client, ours = Client(sky.send, patience=60), adopted(journal.entries)
+        picture = await observe(client, scope_of_cluster(sky.file, wanted))
+        picture = await settle(client, journal, picture, keys)
+        plan = teardown(picture, owner_of(sky.file), adopted=ours, wanted=keys)
+        return await destroy(
+            client, journal, picture, owner_of(sky.file), plan, with_foreign_rules=with_foreign_rules, adopted=ours
+        )
