@@ -12,7 +12,10 @@ from interlace.cli.main import Verbs
 class Steps(Verbs):
     """Verbs of ``gke``, each imported when it is called."""
 
-    table: ClassVar[dict[str, tuple[str, str]]] = {}
+    table: ClassVar[dict[str, tuple[str, str]]] = {
+        "init": ("interlace.cli.gke_init:init", "Write a commented start of a cluster file."),
+        "export": ("interlace.cli.gke_export:export", "Print it as gcloud script, Terraform JSON or requests."),
+    }
 
 
 @click.group(cls=Steps)

@@ -71,6 +71,6 @@ def _stop(text: str) -> str:
 
 
 def _capital(text: str) -> str:
-    """As a sentence begins; a word that is spelled in a way of its own stays so."""
+    """As a sentence begins; a command, and a word that is spelled in a way of its own, stay so."""
     word = text.partition(" ")[0]
-    return text[0].upper() + text[1:] if word.isalpha() and word.islower() else text
+    return text[0].upper() + text[1:] if word.isalpha() and word.islower() and word != "interlace" else text

@@ -40,7 +40,7 @@ def _lines(command: Command) -> Iterator[str]:
         yield f"# {command.note}."
     ask = shlex.join(command.ask)
     if command.expect:
-        yield f"if ! {ask} | grep -q {shlex.quote(command.expect)}; then"
+        yield f"if ! {ask} | grep {shlex.quote(command.expect)} >/dev/null; then"
     else:
         yield f"if ! {ask} >/dev/null 2>&1; then"
     words = [shlex.quote(each) for each in command.run]
