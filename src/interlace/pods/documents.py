@@ -78,6 +78,8 @@ class Document:
                     "render it first, as with helm template",
                     self.line + error.line,
                 ) from None
+            if error.remedy:
+                raise DocumentError(str(error), error.remedy, self.line + error.line) from None
             raise DocumentError(f"it is no YAML: {error}", "correct it", self.line + error.line) from None
         return None if root is None else root.value()
 

@@ -35,10 +35,14 @@ Kind = Literal["scalar", "mapping", "sequence", "alias"]
 
 
 class YamlError(ValueError):
-    """The text is no document that can be read; ``line`` counts from 0 within it."""
+    """The text is no document that can be read; ``line`` counts from 0 within it.
 
-    def __init__(self, sentence: str, line: int = 0) -> None:
+    ``remedy``: what to write instead, where the text is YAML and still too much.
+    """
+
+    def __init__(self, sentence: str, line: int = 0, *, remedy: str = "") -> None:
         self.line = line
+        self.remedy = remedy
         super().__init__(sentence)
 
 
@@ -130,7 +134,7 @@ def parse(text: str) -> Node | None:
                 root = node
             if kind in _BEGINS:
                 if len(stack) >= DEPTH:
-                    raise YamlError(f"it is nested more than {DEPTH} deep", node.line)
+                    raise YamlError(f"it is nested more than {DEPTH} deep", node.line, remedy="write it flatter")
                 stack.append(_Open(node))
             if event.anchor and kind is not yaml.AliasEvent:
                 anchors[event.anchor] = node
@@ -264,4 +268,6 @@ def _close(opened: _Open, end: int) -> None:
 
 
 def _too_many(line: int) -> YamlError:
-    return YamlError(f"it comes to more than {NODES} values, aliases written out", line)
+    return YamlError(
+        f"it comes to more than {NODES} values, aliases written out", line, remedy="write fewer of them in one document"
+    )
