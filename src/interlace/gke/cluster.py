@@ -40,7 +40,10 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     start: Annotated[str, Meta(description="When it begins, RFC 3339, 2026-12-01T00:00:00Z.")]
     end: Annotated[str, Meta(description="When it ends; empty: when the minor version is no longer supported.")] = ""
-    scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_MINOR_OR_NODE_UPGRADES"
+    scope: Annotated[
+        Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"],
+        Meta(description="What is held; patches of the control plane come but for NO_UPGRADES."),
+    ] = "NO_MINOR_OR_NODE_UPGRADES"
 
 
 class Upgrades(
@@ -50,7 +53,7 @@ class Upgrades(
 
     channel: Annotated[Channel, Meta(description="Release channel; none: a static version.")] = "regular"
     auto: Annotated[
-        bool | None, Meta(description="Node auto-upgrade; without it: on in a channel, which does not allow off.")
+        bool | None, Meta(description="Node auto-upgrade; without it: on in a channel, which allows nothing else.")
     ] = None
     hold: Annotated[Hold | None, Meta(description="Keep nodes as they are, with the channel.")] = None
 
@@ -165,9 +168,12 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Taint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """A taint of nodes, as Kubernetes spells it."""
 
-    key: Annotated[str, Meta(min_length=1)]
-    value: str = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    key: Annotated[str, Meta(min_length=1, description="Name of the taint.")]
+    value: Annotated[str, Meta(description="Its value, which may be empty.")] = ""
+    effect: Annotated[
+        Literal["NoSchedule", "PreferNoSchedule", "NoExecute"],
+        Meta(description="What it does to Pods without toleration."),
+    ] = "NoSchedule"
 
 
 class Autoscaling(
@@ -175,15 +181,15 @@ class Autoscaling(
 ):
     """Bounds of a pool that grows and shrinks, per zone."""
 
-    min: Count
-    max: Count
+    min: Annotated[Count, Meta(description="Fewest nodes in each zone.")]
+    max: Annotated[Count, Meta(description="Most nodes in each zone.")]
 
 
 class Surge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """Nodes beside and without the others while a pool is upgraded."""
 
-    max_surge: Annotated[int, Meta(ge=0, le=20)] = 1
-    max_unavailable: Annotated[int, Meta(ge=0, le=20)] = 0
+    max_surge: Annotated[int, Meta(ge=0, le=20, description="Spare nodes; a full reservation has none.")] = 1
+    max_unavailable: Annotated[int, Meta(ge=0, le=20, description="Nodes that may be away.")] = 0
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
@@ -214,20 +220,20 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     service_account: Annotated[str, Meta(description="Of the nodes; empty: the project's default one.")] = ""
     max_pods: Annotated[Annotated[int, Meta(ge=8, le=256)] | None, Meta(description="On a node.")] = None
     autoscaling: Autoscaling | None = None
-    auto_repair: bool = True
+    auto_repair: Annotated[bool, Meta(description="GKE makes broken nodes anew.")] = True
     surge: Surge = Surge()
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """The node pool without GPUs that every cluster is born with, ``default-pool``."""
+    """The node pool without GPUs that every cluster is born with, default-pool."""
 
     nodes: Annotated[Count, Meta(description="In each zone.")] = 1
-    machine_type: Annotated[str, Meta(min_length=1)] = "e2-standard-8"
+    machine_type: Annotated[str, Meta(min_length=1, description="One without GPUs.")] = "e2-standard-8"
     disk: Disk = Disk()
-    labels: dict[str, str] = {}
+    labels: Annotated[dict[str, str], Meta(description="Of the Kubernetes nodes.")] = {}
     taints: tuple[Taint, ...] = ()
-    scopes: tuple[str, ...] = ()
-    service_account: str = ""
+    scopes: Annotated[tuple[str, ...], Meta(description="As those of pools.")] = ()
+    service_account: Annotated[str, Meta(description="As that of pools.")] = ""
 
 
 class Metadata(
@@ -261,8 +267,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class FabricCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """The file."""
 
-    api_version: Literal["interlace.dev/v1alpha1"]
-    kind: Literal["FabricCluster"]
+    api_version: Annotated[Literal["interlace.dev/v1alpha1"], Meta(description="Of this form.")]
+    kind: Annotated[Literal["FabricCluster"], Meta(description="What the file is about.")]
     metadata: Metadata
     spec: Spec
 

@@ -17,7 +17,7 @@ NO_LOCATION: Final = "ZONE"
 
 _TEXT: Final = """\
 # {title}.
-# Every key and what it means: docs/gke.md. Check it with: interlace gke validate -f cluster.yaml
+# Every key and what it means: docs/cluster-file.md. Check it with: interlace gke validate -f cluster.yaml
 apiVersion: {api}
 kind: {kind}
 metadata:
