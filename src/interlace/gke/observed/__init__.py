@@ -1,0 +1,1 @@
+"""What there is in a project and its cluster, as rules see it: read from a bundle, or gathered from a live one."""

@@ -1,0 +1,266 @@
+"""Rules about firewall rules: whether the nodes reach each other over every NIC of the GPUs.
+
+A VPC network lets nothing in unless a rule allows it; a rule that denies wins at the same or a smaller priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Network, collapse_addresses, ip_network
+from typing import Final
+
+from interlace.gke.observed.compute import Firewall, Protocol
+from interlace.gke.places import short
+from interlace.gke.rules.networks import range_of
+from interlace.gke.rules.subject import At, Pool, Subject, located
+from interlace.rules.rule import Breach, Rules
+
+RULES: Final[Rules[Subject]] = Rules()
+
+_NUMBERS: Final = {"6": "tcp", "17": "udp", "1": "icmp"}
+_PORTS: Final = (1, 65535)
+_EVERYWHERE: Final = IPv4Network("0.0.0.0/0")
+
+
+@RULES.rule(
+    "firewall.missing",
+    cause="without a rule that allows it no packet of another node comes in, and NCCL waits for ever in its start",
+    remedy="allow tcp, udp and icmp from the subnets of the nodes in each network of the GPUs",
+    needs=("cluster", "firewalls"),
+)
+def _missing(subject: Subject) -> Iterator[Breach]:
+    for network, pool in _networks(subject):
+        if not any(each.value.allowed for each in _ingress(subject, network, pool)):
+            yield Breach(
+                pointer="/firewalls",
+                text=f"network {network} behind a NIC of {pool.says} has no rule that lets its nodes in",
+            )
+
+
+@RULES.rule(
+    "firewall.coverage",
+    cause="packets that no rule allows are dropped: NCCL reports `rx ctrl timeout`, or hangs in its start",
+    remedy="allow tcp and udp with all ports and icmp from the subnets of the nodes, in each network of the GPUs",
+    needs=("cluster", "firewalls", "subnetworks"),
+)
+def _coverage(subject: Subject) -> Iterator[Breach]:
+    for network, pool in _networks(subject):
+        rules = _ingress(subject, network, pool)
+        allowing = [each for each in rules if each.value.allowed]
+        for source in _sources(subject, network, pool) if allowing else ():
+            lacking = [each for each in ("tcp", "udp", "icmp") if not _allowed(allowing, source, each, pool)]
+            if lacking:
+                yield Breach(
+                    pointer=allowing[0].pointer,
+                    text=f"no rule of network {network} lets {', '.join(lacking)} of all ports in from {source}, the "
+                    f"nodes of {pool.says}",
+                    severity="error" if lacking != ["icmp"] else "warning",
+                )
+
+
+@RULES.rule(
+    "firewall.denied",
+    cause="a rule that denies wins over one that allows with the same or a larger priority",
+    remedy="give the rule that allows a smaller priority, or narrow the one that denies",
+    needs=("cluster", "firewalls", "subnetworks"),
+)
+def _denied(subject: Subject) -> Iterator[Breach]:
+    for network, pool in _networks(subject):
+        rules = _ingress(subject, network, pool)
+        allowing = [each for each in rules if each.value.allowed]
+        for source in _sources(subject, network, pool):
+            first = min((each.value.priority for each in allowing if _covers(each.value, source, pool)), default=None)
+            for each in rules:
+                reaches = any(part.overlaps(source) for part in _from(each.value))
+                if each.value.denied and reaches and first is not None and each.value.priority <= first:
+                    yield Breach(
+                        pointer=each.pointer,
+                        text=f"rule {each.value.name} of network {network} denies what comes from {source}, the nodes "
+                        f"of {pool.says}",
+                    )
+
+
+@RULES.rule(
+    "firewall.egress-source",
+    cause="a rule for packets that go out has destinations and no sources; gcloud does not notice it",
+    remedy="make the rule with direction INGRESS",
+    needs=("firewalls",),
+)
+def _egress_source(subject: Subject) -> Iterator[Breach]:
+    for rule in _all(subject):
+        value = rule.value
+        if value.direction == "EGRESS" and (value.source_ranges or value.source_tags or value.source_service_accounts):
+            yield Breach(
+                pointer=f"{rule.pointer}/direction",
+                text=f"rule {value.name} has direction EGRESS and sources "
+                f"{', '.join((*value.source_ranges, *value.source_tags, *value.source_service_accounts))}",
+            )
+
+
+@RULES.rule(
+    "firewall.range",
+    cause="the API refuses what is no range, and gcloud does not notice it",
+    remedy="name ranges like 192.168.0.0/16",
+    needs=("firewalls",),
+)
+def _range(subject: Subject) -> Iterator[Breach]:
+    for rule in _all(subject):
+        for member, listed in (
+            ("sourceRanges", rule.value.source_ranges),
+            ("destinationRanges", rule.value.destination_ranges),
+        ):
+            for index, each in enumerate(listed):
+                if not _is_range(each):
+                    yield Breach(
+                        pointer=f"{rule.pointer}/{member}/{index}",
+                        text=f"rule {rule.value.name} has range {each!r}, which is none",
+                    )
+
+
+@RULES.rule(
+    "firewall.open",
+    severity="warning",
+    cause="everybody who has a way into the network reaches the nodes",
+    remedy="name the subnets of the nodes as sources",
+    needs=("cluster", "firewalls"),
+)
+def _open(subject: Subject) -> Iterator[Breach]:
+    for network, pool in _networks(subject):
+        for rule in _ingress(subject, network, pool):
+            if rule.value.allowed and _EVERYWHERE in _from(rule.value):
+                yield Breach(
+                    pointer=f"{rule.pointer}/sourceRanges",
+                    text=f"rule {rule.value.name} of network {network} lets everything in from anywhere",
+                )
+
+
+@RULES.rule(
+    "firewall.rdma",
+    severity="warning",
+    cause="a network with an RDMA profile takes no VPC firewall rules; its own let everything in",
+    remedy="leave the rule out",
+    needs=("cluster", "firewalls"),
+)
+def _rdma(subject: Subject) -> Iterator[Breach]:
+    networks = {short(nic.network) for pool in subject.pools for nic in pool.nics if nic.rdma}
+    for rule in _all(subject):
+        if short(rule.value.network) in networks:
+            yield Breach(
+                pointer=rule.pointer,
+                text=f"rule {rule.value.name} is for network {short(rule.value.network)}, which is one for RDMA",
+            )
+
+
+def _all(subject: Subject) -> tuple[At[Firewall], ...]:
+    return located("firewalls", subject.state.firewalls)
+
+
+def _networks(subject: Subject) -> Iterator[tuple[str, Pool]]:
+    """Networks that need rules: those behind ordinary NICs, once for each pool, except those of other projects.
+
+    Of plans and requests only those that they make.
+    """
+    for pool in subject.pools:
+        seen: set[str] = set()
+        for nic in pool.nics:
+            name = short(nic.network)
+            known = subject.network(nic.network) is not None
+            if (
+                not name
+                or nic.rdma
+                or name in seen
+                or (not known and (not subject.whole or subject.foreign(nic.network)))
+            ):
+                continue
+            seen.add(name)
+            yield name, pool
+
+
+def _ingress(subject: Subject, network: str, pool: Pool) -> list[At[Firewall]]:
+    """Rules of the network that are on and meant for the nodes of the pool."""
+    config = pool.pool.config
+
+    def meant(rule: Firewall) -> bool:
+        if rule.target_tags:
+            return bool(set(rule.target_tags) & set(config.tags))
+        return not rule.target_service_accounts or config.service_account in rule.target_service_accounts
+
+    return [
+        each
+        for each in _all(subject)
+        if each.value.direction == "INGRESS"
+        and not each.value.disabled
+        and short(each.value.network) == network
+        and meant(each.value)
+    ]
+
+
+def _sources(subject: Subject, network: str, pool: Pool) -> list[IPv4Network]:
+    """Ranges of the pool's nodes in the network."""
+    found = []
+    for nic in pool.nics:
+        subnet = subject.subnetwork(nic.subnetwork, network=nic.network) if short(nic.network) == network else None
+        parsed = range_of(subnet.value.ip_cidr_range) if subnet else None
+        if parsed is not None:
+            found.append(parsed)
+    return list(dict.fromkeys(found))
+
+
+def _allowed(rules: Iterable[At[Firewall]], source: IPv4Network, protocol: str, pool: Pool) -> bool:
+    """Whether rules together let a protocol in with all of its ports, from all of the source."""
+    about = [(each.value, _ports(each.value.allowed, protocol)) for each in rules]
+    whole = [(low, high) for rule, ports in about if _covers(rule, source, pool) for low, high in ports]
+    if _joined(whole):
+        return True
+    full = [part for rule, ports in about if _joined(ports) for part in _from(rule)]
+    return any(source.subnet_of(part) for part in collapse_addresses(full))
+
+
+def _covers(rule: Firewall, source: IPv4Network, pool: Pool) -> bool:
+    config = pool.pool.config
+    if set(rule.source_tags) & set(config.tags):
+        return True
+    if config.service_account and config.service_account in rule.source_service_accounts:
+        return True
+    return any(source.subnet_of(part) for part in collapse_addresses(_from(rule)))
+
+
+def _from(rule: Firewall) -> list[IPv4Network]:
+    """Its source ranges; anywhere where it names no source."""
+    if not rule.source_ranges and not rule.source_tags and not rule.source_service_accounts:
+        return [_EVERYWHERE]
+    return [found for found in map(range_of, rule.source_ranges) if found is not None]
+
+
+def _ports(protocols: Iterable[Protocol], protocol: str) -> list[tuple[int, int]]:
+    """Ranges of ports that are named for a protocol; all where none are."""
+    found = []
+    for each in protocols:
+        name = _NUMBERS.get(each.protocol.lower(), each.protocol.lower())
+        if name not in (protocol, "all"):
+            continue
+        if not each.ports:
+            found.append(_PORTS)
+        for text in each.ports:
+            low, _, high = text.partition("-")
+            if low.isdecimal() and (high or low).isdecimal():
+                found.append((int(low), int(high or low)))
+    return found
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> bool:
+    """Whether ranges of ports together are all ports from 1 on."""
+    reached = 0
+    for low, high in sorted(ranges):
+        if low > reached + 1:
+            break
+        reached = max(reached, high)
+    return reached >= _PORTS[1]
+
+
+def _is_range(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,292 @@
+"""Rules about the additional NICs of a node pool: how many, in which order, and what is behind each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from interlace.fabric.version import VersionError, gke_version
+from interlace.gke.places import short
+from interlace.gke.rules.subject import Nic, Pool, Subject, region_in
+from interlace.rules.rule import Breach, Rules
+
+RULES: Final[Rules[Subject]] = Rules()
+
+MANAGED_FROM: Final = "1.34.1-gke.1829001"
+"""The first version in which GKE makes the networks itself (research of 2026-06: managed DRANET on Standard)."""
+
+_NUMBERED: Final = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
+
+
+@RULES.rule(
+    "pool.nic-count",
+    cause="GPUDirect takes exactly the NICs of the machine; with one too few or too many it sees fewer GPUs than there "
+    "are, or none",
+    remedy="make the pool anew with one --additional-node-network for each NIC of the family; it cannot be changed",
+    needs=("cluster",),
+)
+def _count(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        if pool.family is None or pool.managed:
+            continue
+        have, want = len(pool.nics), len(pool.family.networks)
+        if have == want:
+            continue
+        extra = (
+            ": an additional network, gVNIC or not, takes the place of a NIC of the GPUs"
+            if have > want and not any(each.mode == "RDMA" for each in pool.family.networks)
+            else ""
+        )
+        yield Breach(
+            pointer=pool.at("networkConfig", "additionalNodeNetworkConfigs"),
+            text=f"{pool.says} has {have} additional networks, and {pool.family.id} has {want}{extra}",
+        )
+
+
+@RULES.rule(
+    "pool.nic-order",
+    cause="the i-th additional network is the i-th NIC; a Pod that asks for a network by name then gets a NIC that is "
+    "far from its GPU",
+    remedy="make the pool anew with the networks in the order of the Network objects, or name them by their place",
+    needs=("cluster",),
+)
+def _order(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        nics = pool.nics
+        declared = declared_order(subject, pool)
+        if declared:
+            shown = [nic for nic in nics if pair_of(nic) in declared]
+            expected = [pair for pair in declared if pair in {pair_of(nic) for nic in shown}]
+            for nic, (vpc, subnet) in zip(shown, expected, strict=False):
+                if pair_of(nic) != (vpc, subnet):
+                    yield Breach(
+                        pointer=nic.pointer,
+                        text=f"{pool.says} has {'/'.join(pair_of(nic))} as NIC {nic.index + 1}, where the Network "
+                        f"objects have {vpc}/{subnet}",
+                    )
+        else:
+            yield from _by_number(pool, nics)
+
+
+def _by_number(pool: Pool, nics: tuple[Nic, ...]) -> Iterator[Breach]:
+    """Names that differ in a number at the end tell the order too."""
+    for sort in (False, True):
+        alike = [nic for nic in nics if nic.rdma is sort]
+        names = [short(nic.subnetwork if sort else nic.network) for nic in alike]
+        found = [_NUMBERED.match(name) for name in names]
+        matches = [match for match in found if match]
+        if len(matches) != len(alike) or len({match[1] for match in matches}) > 1:
+            continue
+        numbers = [int(match[2]) for match in matches]
+        if len(set(numbers)) == len(numbers) and numbers != sorted(numbers):
+            first = next(index for index, each in enumerate(sorted(numbers)) if each != numbers[index])
+            yield Breach(
+                pointer=alike[first].pointer,
+                text=f"{pool.says} has its networks in the order {', '.join(names)}",
+            )
+
+
+@RULES.rule(
+    "pool.nic-vpc-shared",
+    cause="two NICs of one VM cannot be in the same VPC network, and the second parameter set for it is refused",
+    remedy="give each NIC a VPC network of its own",
+    needs=("cluster",),
+)
+def _vpc_shared(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        seen: dict[str, int] = {}
+        for nic in pool.nics:
+            name = short(nic.network)
+            if not name or nic.rdma:
+                continue
+            if name in seen:
+                yield Breach(
+                    pointer=f"{nic.pointer}/network",
+                    text=f"{pool.says} has network {name} behind NIC {seen[name] + 1} and NIC {nic.index + 1}",
+                )
+            seen.setdefault(name, nic.index)
+
+
+@RULES.rule(
+    "pool.nic-subnet-shared",
+    cause="two NICs of one VM cannot be in the same subnet",
+    remedy="give each NIC a subnet of its own",
+    needs=("cluster",),
+)
+def _subnet_shared(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        seen: dict[tuple[str, str], int] = {}
+        for nic in pool.nics:
+            pair = pair_of(nic)
+            if not pair[1]:
+                continue
+            if pair in seen:
+                yield Breach(
+                    pointer=f"{nic.pointer}/subnetwork",
+                    text=f"{pool.says} has subnet {pair[1]} behind NIC {seen[pair] + 1} and NIC {nic.index + 1}",
+                )
+            seen.setdefault(pair, nic.index)
+
+
+@RULES.rule(
+    "pool.nic-primary",
+    cause="the network of the cluster is behind the first NIC already, and a device network may not be on it",
+    remedy="give the NIC a VPC network of its own",
+    needs=("cluster",),
+)
+def _primary(subject: Subject) -> Iterator[Breach]:
+    primary = short(subject.cluster_network)
+    for pool in subject.pools:
+        for nic in pool.nics:
+            if primary and short(nic.network) == primary:
+                yield Breach(
+                    pointer=f"{nic.pointer}/network",
+                    text=f"{pool.says} has network {primary}, that of the cluster, behind NIC {nic.index + 1} too",
+                )
+
+
+@RULES.rule(
+    "pool.nic-network-missing",
+    cause="the node pool cannot be made, or its nodes cannot come back, without the network",
+    remedy="make the network, or write its name as it is",
+    needs=("cluster", "networks"),
+)
+def _network_missing(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        for nic in pool.nics:
+            if not nic.network:
+                yield Breach(
+                    pointer=f"{nic.pointer}/network", text=f"{pool.says} names no network for NIC {nic.index + 1}"
+                )
+            elif subject.whole and not subject.network(nic.network):
+                yield from _absent(subject, pool, nic.network, f"{nic.pointer}/network", "network")
+
+
+@RULES.rule(
+    "pool.nic-subnet-missing",
+    cause="the node pool cannot be made, or its nodes cannot come back, without the subnet",
+    remedy="make the subnet in the region of the cluster, or write its name as it is",
+    needs=("cluster", "subnetworks"),
+)
+def _subnet_missing(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        for nic in pool.nics:
+            where = f"{nic.pointer}/subnetwork"
+            if not nic.subnetwork:
+                yield Breach(pointer=where, text=f"{pool.says} names no subnet for NIC {nic.index + 1}")
+            elif subject.whole and not subject.subnetwork(nic.subnetwork, network=nic.network):
+                yield from _absent(subject, pool, nic.subnetwork, where, "subnet")
+
+
+def _absent(subject: Subject, pool: Pool, reference: str, where: str, what: str) -> Iterator[Breach]:
+    if subject.foreign(reference):
+        yield Breach(
+            pointer=where,
+            text=f"{pool.says} has {what} {reference} of another project, which was not observed",
+            remedy="look at it in its own project",
+            severity="info",
+        )
+    else:
+        yield Breach(pointer=where, text=f"{pool.says} has {what} {short(reference)}, which does not exist")
+
+
+@RULES.rule(
+    "pool.nic-subnet-of-other-network",
+    cause="GKE looks a subnet up by region and name, so a NIC lands in another network than the one that is named",
+    remedy="name the subnet of the network",
+    needs=("cluster", "subnetworks"),
+)
+def _subnet_of_other_network(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        for nic in pool.nics:
+            subnet = subject.subnetwork(nic.subnetwork, network=nic.network)
+            if subnet is None or not nic.network or not subnet.value.network:
+                continue
+            if short(subnet.value.network) != short(nic.network):
+                yield Breach(
+                    pointer=f"{nic.pointer}/subnetwork",
+                    text=f"{pool.says} has subnet {short(nic.subnetwork)} with network {short(nic.network)} behind NIC "
+                    f"{nic.index + 1}, and the subnet is of network {short(subnet.value.network)}",
+                )
+
+
+@RULES.rule(
+    "pool.nic-subnet-region",
+    cause="nodes have subnets of their own region alone",
+    remedy="make the subnet in the region of the cluster",
+    needs=("cluster", "subnetworks"),
+)
+def _subnet_region(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        for nic in pool.nics:
+            subnet = subject.subnetwork(nic.subnetwork, network=nic.network)
+            region = short(subnet.value.region) if subnet else region_in(nic.subnetwork)
+            if region and subject.region and region != subject.region:
+                yield Breach(
+                    pointer=f"{nic.pointer}/subnetwork",
+                    text=f"{pool.says} is in region {subject.region}, and subnet {short(nic.subnetwork)} of NIC "
+                    f"{nic.index + 1} in {region}",
+                )
+
+
+@RULES.rule(
+    "pool.managed-networks",
+    cause="networks that GKE makes itself (acceleratorNetworkProfile) are for RDMA machines, and not beside networks "
+    "of one's own",
+    remedy="make the pool without the profile and with one --additional-node-network for each NIC",
+    needs=("cluster",),
+)
+def _managed(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        if not pool.managed:
+            continue
+        where = pool.at("networkConfig", "acceleratorNetworkProfile")
+        profile = pool.pool.network_config.accelerator_network_profile
+        if pool.family and pool.family.node.transport != "rdma":
+            yield Breach(
+                pointer=where,
+                text=f"{pool.says} has acceleratorNetworkProfile {profile}, which is not for {pool.family.id}",
+            )
+        if pool.nics:
+            yield Breach(
+                pointer=where,
+                text=f"{pool.says} has acceleratorNetworkProfile {profile} and {len(pool.nics)} additional networks",
+                remedy="leave one of the two out",
+            )
+        version = pool.pool.version or (subject.state.cluster.current_master_version if subject.state.cluster else "")
+        if _older(version, MANAGED_FROM):
+            yield Breach(
+                pointer=where,
+                text=f"{pool.says} has acceleratorNetworkProfile {profile} on version {version}, which is older than "
+                f"{MANAGED_FROM}",
+                remedy="upgrade, or name the networks",
+            )
+
+
+def declared_order(subject: Subject, pool: Pool) -> tuple[tuple[str, str], ...]:
+    """(network, subnet) of each Network object with a parameter set, in the order in which Pods count them."""
+    sets = {each.value.metadata.name: each.value for each in subject.param_sets}
+    named = {each.value.metadata.name: each.value for each in subject.kubernetes_networks}
+    ours = [each.name for each in pool.family.networks] if pool.family else []
+    names = ours if ours and all(name in named for name in ours) else sorted(named, key=natural)
+    found = (sets.get(named[name].spec.parameters_ref.name) for name in names)
+    return tuple((short(each.spec.vpc), short(each.spec.vpc_subnet)) for each in found if each)
+
+
+def pair_of(nic: Nic) -> tuple[str, str]:
+    """Network and subnet of a NIC by name."""
+    return short(nic.network), short(nic.subnetwork)
+
+
+def natural(name: str) -> tuple[str, int, str]:
+    """Sorts ``vpc2`` before ``vpc10``."""
+    match = _NUMBERED.match(name)
+    return (match[1], int(match[2]), name) if match else (name, -1, name)
+
+
+def _older(version: str, least: str) -> bool:
+    try:
+        return gke_version(version) < gke_version(least)
+    except VersionError:
+        return False

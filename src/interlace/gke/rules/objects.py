@@ -1,0 +1,379 @@
+"""Rules about Network and GKENetworkParamSet objects: what GKE's public controller would say of them, and more.
+
+Each reason of the controller is a rule: it speaks where the controller has set the reason, and where spec, networks and
+subnets say that it will. What the controller does not compare, the pool and the sets, is compared here.
+Source: kubernetes/cloud-provider-gcp, validation of parameter sets; the API package gke-networking-api.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from interlace.gke.observed.kubernetes import Condition, ParamSet
+from interlace.gke.places import short
+from interlace.gke.rules.nics import declared_order, pair_of
+from interlace.gke.rules.subject import At, Subject
+from interlace.rules.rule import Breach, Rules
+
+RULES: Final[Rules[Subject]] = Rules()
+
+_SETS: Final = "kubernetes/gkeNetworkParamSets"
+_NETWORKS: Final = "kubernetes/networks"
+_REASONED: Final = frozenset(
+    {
+        "SubnetNotFound",
+        "VPCNotFound",
+        "SecondaryRangeAndDeviceModeUnspecified",
+        "SecondaryRangeNotFound",
+        "DeviceModeCantBeUsedWithSecondaryRange",
+        "DeviceModeCantUseDefaultVPC",
+        "DeviceModeVPCAlreadyInUse",
+        "DeviceModeSubnetAlreadyInUse",
+    }
+)
+"""Reasons of a parameter set that have a rule of their own."""
+
+_Foretell = Callable[[Subject, At[ParamSet]], str | None]
+"""What of the set's spec is wrong, or None."""
+
+
+def _reason(reason: str, id: str, *, field: str, cause: str, remedy: str, foretell: _Foretell) -> None:
+    """Register the rule for one reason of a parameter set. ``field``: of the spec, where it is wrong."""
+
+    def judge(subject: Subject) -> Iterator[Breach]:
+        for each in subject.param_sets:
+            says = _false(each.value.status.conditions, "Ready", reason)
+            why = f"the controller says {reason}{says}" if says is not None else foretell(subject, each)
+            if why is not None:
+                yield Breach(
+                    pointer=f"{each.pointer}/spec/{field}",
+                    text=f"GKENetworkParamSet {each.value.metadata.name} is not usable: {why}",
+                )
+
+    RULES.rule(id, cause=cause, remedy=remedy, needs=(_SETS,))(judge)
+
+
+def _no_subnet(subject: Subject, each: At[ParamSet]) -> str | None:
+    subnet = each.value.spec.vpc_subnet
+    if not subnet:
+        return "it names no subnet"
+    if "subnetworks" in subject.unread or subject.foreign(subnet) or _shared_vpc(subject):
+        return None
+    found = subject.subnetwork(subnet)
+    if found is None:
+        return f"there is no subnet {short(subnet)}"
+    region = short(found.value.region)
+    if region and subject.region and region != subject.region:
+        return f"subnet {short(subnet)} is in region {region}, not in {subject.region}"
+    return None
+
+
+def _no_vpc(subject: Subject, each: At[ParamSet]) -> str | None:
+    vpc = each.value.spec.vpc
+    if not vpc:
+        return "it names no VPC network"
+    if "networks" in subject.unread or subject.foreign(vpc) or _shared_vpc(subject) or subject.network(vpc):
+        return None
+    return f"there is no VPC network {short(vpc)}"
+
+
+def _nothing_said(_: Subject, each: At[ParamSet]) -> str | None:
+    spec = each.value.spec
+    if spec.device_mode or spec.pod_ipv4_ranges.range_names or spec.network_attachment:
+        return None
+    return "it has neither deviceMode nor podIPv4Ranges"
+
+
+def _range_missing(subject: Subject, each: At[ParamSet]) -> str | None:
+    subnet = subject.subnetwork(each.value.spec.vpc_subnet, network=each.value.spec.vpc)
+    if subnet is None:
+        return None
+    have = {one.range_name for one in subnet.value.secondary_ip_ranges}
+    lacking = [one for one in each.value.spec.pod_ipv4_ranges.range_names if one not in have]
+    return f"subnet {subnet.value.name} has no range {', '.join(lacking)}" if lacking else None
+
+
+def _both_said(_: Subject, each: At[ParamSet]) -> str | None:
+    spec = each.value.spec
+    return "it has deviceMode and podIPv4Ranges" if spec.device_mode and spec.pod_ipv4_ranges.range_names else None
+
+
+def _on_primary(subject: Subject, each: At[ParamSet]) -> str | None:
+    spec = each.value.spec
+    primary = short(subject.cluster_network)
+    return f"{primary} is the network of the cluster" if spec.device_mode and primary == short(spec.vpc) != "" else None
+
+
+def _same(field: Callable[[ParamSet], str], what: str) -> _Foretell:
+    """Whether another set before it has the same value; the controller refuses the newer of two."""
+
+    def foretell(subject: Subject, each: At[ParamSet]) -> str | None:
+        value = short(field(each.value))
+        if not value or not each.value.spec.device_mode or each.value.spec.device_mode == "RDMA":
+            return None
+        for other in subject.param_sets:
+            older = _age(other) < _age(each)
+            if other.pointer != each.pointer and older and short(field(other.value)) == value:
+                return f"GKENetworkParamSet {other.value.metadata.name} has {what} {value} already"
+        return None
+
+    return foretell
+
+
+_reason(
+    "SubnetNotFound",
+    "paramset.subnet-not-found",
+    field="vpcSubnet",
+    cause="the controller finds no subnet of that name in the region of the cluster, so Pods get no NIC",
+    remedy="name the subnet that the node pool has at this place",
+    foretell=_no_subnet,
+)
+_reason(
+    "VPCNotFound",
+    "paramset.vpc-not-found",
+    field="vpc",
+    cause="the controller finds no VPC network of that name, so Pods get no NIC",
+    remedy="name the network that the node pool has at this place",
+    foretell=_no_vpc,
+)
+_reason(
+    "SecondaryRangeAndDeviceModeUnspecified",
+    "paramset.mode-unspecified",
+    field="deviceMode",
+    cause="the controller does not know what to make of the network",
+    remedy="set deviceMode to NetDevice (TCPX, TCPXO) or RDMA",
+    foretell=_nothing_said,
+)
+_reason(
+    "SecondaryRangeNotFound",
+    "paramset.range-not-found",
+    field="podIPv4Ranges",
+    cause="a network for Pods takes their addresses from a secondary range of the subnet",
+    remedy="networks of GPUs take no ranges: set deviceMode instead",
+    foretell=_range_missing,
+)
+_reason(
+    "DeviceModeCantBeUsedWithSecondaryRange",
+    "paramset.mode-with-range",
+    field="podIPv4Ranges",
+    cause="a NIC that is given to a Pod whole has no range of Pod addresses",
+    remedy="leave podIPv4Ranges out",
+    foretell=_both_said,
+)
+_reason(
+    "DeviceModeCantUseDefaultVPC",
+    "paramset.cluster-vpc",
+    field="vpc",
+    cause="the NIC of the cluster's own network belongs to the node and cannot be given to a Pod",
+    remedy="name the network of an additional NIC",
+    foretell=_on_primary,
+)
+_reason(
+    "DeviceModeVPCAlreadyInUse",
+    "paramset.vpc-in-use",
+    field="vpc",
+    cause="each NIC has a VPC network of its own, so the newer of two sets for one network is refused",
+    remedy="name the network that the node pool has at this place",
+    foretell=_same(lambda each: each.spec.vpc, "network"),
+)
+_reason(
+    "DeviceModeSubnetAlreadyInUse",
+    "paramset.subnet-in-use",
+    field="vpcSubnet",
+    cause="each NIC has a subnet of its own, so the newer of two sets for one subnet is refused",
+    remedy="name the subnet that the node pool has at this place",
+    foretell=_same(lambda each: each.spec.vpc_subnet, "subnet"),
+)
+
+
+@RULES.rule(
+    "paramset.not-ready",
+    cause="a Network is usable when its parameter set is Ready",
+    remedy="see the message of the condition and the events of the object",
+    needs=(_SETS,),
+)
+def _set_not_ready(subject: Subject) -> Iterator[Breach]:
+    for each in subject.param_sets:
+        for index, condition in enumerate(each.value.status.conditions):
+            if condition.type == "Ready" and condition.status != "True" and condition.reason not in _REASONED:
+                yield Breach(
+                    pointer=f"{each.pointer}/status/conditions/{index}",
+                    text=f"GKENetworkParamSet {each.value.metadata.name} is not Ready{_says(condition)}",
+                )
+
+
+@RULES.rule(
+    "paramset.subnet-of-other-vpc",
+    cause="the controller looks the subnet up by name and region and does not compare its network, so Pods get another "
+    "NIC than the one that is named",
+    remedy="name network and subnet of one NIC of the node pool",
+    needs=(_SETS, "subnetworks"),
+)
+def _subnet_of_other_vpc(subject: Subject) -> Iterator[Breach]:
+    for each in subject.param_sets:
+        spec = each.value.spec
+        subnet = subject.subnetwork(spec.vpc_subnet, network=spec.vpc)
+        if subnet is not None and spec.vpc and subnet.value.network and short(subnet.value.network) != short(spec.vpc):
+            yield Breach(
+                pointer=f"{each.pointer}/spec/vpcSubnet",
+                text=f"GKENetworkParamSet {each.value.metadata.name} names subnet {short(spec.vpc_subnet)} with "
+                f"network {short(spec.vpc)}, and the subnet is of network {short(subnet.value.network)}",
+            )
+
+
+@RULES.rule(
+    "paramset.device-mode",
+    cause="Pods get the NIC in another way than GPUDirect of the family takes it",
+    remedy="set deviceMode to NetDevice for TCPX and TCPXO, to RDMA for the NICs of the GPUs in RDMA families",
+    needs=(_SETS, "cluster"),
+)
+def _device_mode(subject: Subject) -> Iterator[Breach]:
+    modes = {pair_of(nic): nic.meant.mode for pool in subject.pools for nic in pool.nics if nic.meant}
+    for each in subject.param_sets:
+        spec = each.value.spec
+        want = modes.get((short(spec.vpc), short(spec.vpc_subnet)))
+        if want and spec.device_mode and spec.device_mode != want:
+            yield Breach(
+                pointer=f"{each.pointer}/spec/deviceMode",
+                text=f"GKENetworkParamSet {each.value.metadata.name} has deviceMode {spec.device_mode}, and the NIC of "
+                f"the pool is {want}",
+            )
+
+
+@RULES.rule(
+    "paramset.not-in-pool",
+    cause="no node has a NIC in that network and subnet, so Pods that ask for it stay Pending",
+    remedy="name network and subnet as the node pool has them",
+    needs=(_SETS, "cluster"),
+)
+def _not_in_pool(subject: Subject) -> Iterator[Breach]:
+    pairs = {pair_of(nic) for pool in subject.pools for nic in pool.nics}
+    named = {each.value.spec.parameters_ref.name for each in subject.kubernetes_networks}
+    for each in subject.param_sets:
+        spec = each.value.spec
+        ours = spec.device_mode or each.value.metadata.name in named
+        pair = (short(spec.vpc), short(spec.vpc_subnet))
+        if pairs and ours and pair not in pairs and not spec.pod_ipv4_ranges.range_names:
+            yield Breach(
+                pointer=f"{each.pointer}/spec",
+                text=f"GKENetworkParamSet {each.value.metadata.name} is for {'/'.join(pair)}, and no node pool has a "
+                "NIC there",
+            )
+
+
+@RULES.rule(
+    "network-object.missing",
+    cause="Pods cannot ask for a NIC that has no Network object",
+    remedy="apply `interlace manifests --family … --part networks`",
+    needs=(_NETWORKS, _SETS, "cluster"),
+)
+def _objects_missing(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        if pool.managed or not pool.wanted:
+            continue
+        declared = set(declared_order(subject, pool))
+        lacking = [nic for nic in pool.nics if pair_of(nic) not in declared]
+        if lacking:
+            names = ", ".join(short(nic.network if not nic.rdma else nic.subnetwork) for nic in lacking)
+            yield Breach(
+                pointer="/kubernetes/networks",
+                text=f"{len(lacking)} of {len(pool.nics)} NICs of {pool.says} have no Network object with a parameter "
+                f"set: {names}",
+            )
+
+
+@RULES.rule(
+    "network-object.type",
+    cause="GKE gives a NIC to a Pod through Networks of type Device alone",
+    remedy="set spec.type to Device",
+    needs=(_NETWORKS, _SETS),
+)
+def _type(subject: Subject) -> Iterator[Breach]:
+    devices = {each.value.metadata.name for each in subject.param_sets if each.value.spec.device_mode}
+    for each in subject.kubernetes_networks:
+        spec = each.value.spec
+        if spec.type != "Device" and spec.parameters_ref.name in devices:
+            yield Breach(
+                pointer=f"{each.pointer}/spec/type",
+                text=f"Network {each.value.metadata.name} has type {spec.type or '(none)'} and a parameter set with "
+                "deviceMode",
+            )
+
+
+@RULES.rule(
+    "network-object.params",
+    cause="a Network without its parameter set has no NIC behind it",
+    remedy="make the GKENetworkParamSet, or name the one that is there in spec.parametersRef.name",
+    needs=(_NETWORKS, _SETS),
+)
+def _params(subject: Subject) -> Iterator[Breach]:
+    sets = {each.value.metadata.name for each in subject.param_sets}
+    for each in subject.kubernetes_networks:
+        name = each.value.spec.parameters_ref.name
+        if each.value.spec.type == "Device" and name not in sets:
+            yield Breach(
+                pointer=f"{each.pointer}/spec/parametersRef/name",
+                text=f"Network {each.value.metadata.name} names GKENetworkParamSet {name or '(none)'}, which does not "
+                "exist",
+            )
+
+
+@RULES.rule(
+    "network-object.device-mode-missing",
+    cause="the controller takes a Network of type Device only with a set that has a deviceMode",
+    remedy="set deviceMode in the GKENetworkParamSet",
+    needs=(_NETWORKS,),
+)
+def _device_mode_missing(subject: Subject) -> Iterator[Breach]:
+    without = {
+        each.value.metadata.name
+        for each in subject.param_sets
+        if not each.value.spec.device_mode and each.value.spec.pod_ipv4_ranges.range_names
+    }
+    for each in subject.kubernetes_networks:
+        says = _false(each.value.status.conditions, "ParamsReady", "DeviceModeMissing")
+        if says is not None or (each.value.spec.type == "Device" and each.value.spec.parameters_ref.name in without):
+            yield Breach(
+                pointer=f"{each.pointer}/spec/parametersRef",
+                text=f"Network {each.value.metadata.name} is of type Device, and its parameter set has no deviceMode",
+            )
+
+
+@RULES.rule(
+    "network-object.not-ready",
+    cause="Pods that ask for a Network that is not Ready stay Pending, or are refused",
+    remedy="see the parameter set that it names, and the message of the condition",
+    needs=(_NETWORKS,),
+)
+def _network_not_ready(subject: Subject) -> Iterator[Breach]:
+    for each in subject.kubernetes_networks:
+        for index, condition in enumerate(each.value.status.conditions):
+            known = condition.reason == "DeviceModeMissing"
+            if condition.type in ("Ready", "ParamsReady") and condition.status != "True" and not known:
+                yield Breach(
+                    pointer=f"{each.pointer}/status/conditions/{index}",
+                    text=f"Network {each.value.metadata.name} is not {condition.type}{_says(condition)}",
+                )
+
+
+def _false(conditions: Iterable[Condition], type: str, reason: str) -> str | None:
+    """What the controller says beside that reason; None if it does not give it."""
+    for each in conditions:
+        if each.type == type and each.status != "True" and each.reason == reason:
+            return f" ({each.message})" if each.message else ""
+    return None
+
+
+def _says(condition: Condition) -> str:
+    said = ": ".join(each for each in (condition.reason, condition.message) if each)
+    return f": {said}" if said else ""
+
+
+def _age(each: At[ParamSet]) -> tuple[str, int]:
+    return each.value.metadata.creation_timestamp, int(each.pointer.rpartition("/")[2])
+
+
+def _shared_vpc(subject: Subject) -> bool:
+    """The controller looks no VPC up on a shared one, since it lies in another project."""
+    return subject.foreign(subject.cluster_network)

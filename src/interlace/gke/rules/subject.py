@@ -1,0 +1,355 @@
+"""What rules judge: an observed or planned state, with the look-ups that many rules share. Pure.
+
+Invariant: references are compared by what they name, whether they are names, partial paths or URLs; every look-up says
+where in the document the thing that it found stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Final, Generic, Literal, TypeVar
+
+from interlace.fabric.family import Family, FamilyError, find
+from interlace.fabric.family import Network as FamilyNetwork
+from interlace.gke.observed.bundle import wanted_family
+from interlace.gke.observed.compute import Network, Reservation, ResourcePolicy, Subnetwork
+from interlace.gke.observed.container import NodePool
+from interlace.gke.observed.kubernetes import KubernetesNetwork, Node, ParamSet
+from interlace.gke.observed.state import State
+from interlace.gke.places import short
+from interlace.rules.pointer import pointer
+
+Source = Literal["observed", "planned", "requested"]
+"""Whether the state is there, follows from a cluster file, or is what somebody's requests would make."""
+
+SECTIONS: Final = (
+    "cluster",
+    "networks",
+    "subnetworks",
+    "firewalls",
+    "resourcePolicies",
+    "reservations",
+    "projectInfo",
+    "regionInfo",
+    "quotaInfos",
+    "kubernetes",
+    "kubernetes/networks",
+    "kubernetes/gkeNetworkParamSets",
+    "kubernetes/nodes",
+    "services",
+    "permissions",
+    "machineTypes",
+)
+
+T = TypeVar("T")
+
+_PROJECT: Final = re.compile(r"(?:^|/)projects/([^/]+)/")
+_ZONE: Final = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class At(Generic[T]):
+    """A value and the pointer to it."""
+
+    pointer: str
+    value: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nic:
+    """One of a pool's additional NICs, with the network of the family that it should be, if there is one."""
+
+    index: int
+    pointer: str
+    network: str
+    """Reference, as it stands in the pool."""
+    subnetwork: str
+    meant: FamilyNetwork | None
+
+    @property
+    def rdma(self) -> bool:
+        return self.meant is not None and self.meant.mode == "RDMA"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A node pool with GPUs of a family, or one that is meant to be that."""
+
+    pointer: str
+    pool: NodePool
+    family: Family | None
+    wanted: bool
+    zones: tuple[str, ...]
+
+    def at(self, *steps: str | int) -> str:
+        """Pointer to something in the pool."""
+        return self.pointer + pointer(*steps)
+
+    @property
+    def name(self) -> str:
+        return self.pool.name or "(no name)"
+
+    @property
+    def says(self) -> str:
+        """As the subject of a sentence."""
+        return f"node pool {self.name}"
+
+    @property
+    def managed(self) -> bool:
+        """Whether GKE makes its networks."""
+        return bool(self.pool.network_config.accelerator_network_profile)
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        """Its additional NICs, in order."""
+        networks = self.family.networks if self.family else ()
+        return tuple(
+            Nic(
+                index=index,
+                pointer=self.at("networkConfig", "additionalNodeNetworkConfigs", index),
+                network=each.network,
+                subnetwork=each.subnetwork,
+                meant=networks[index] if index < len(networks) else None,
+            )
+            for index, each in enumerate(self.pool.network_config.additional_node_network_configs)
+        )
+
+    @property
+    def surge(self) -> int:
+        """Nodes that an upgrade makes before it takes one away."""
+        return self.pool.upgrade_settings.max_surge if self.pool.upgrade_settings.strategy != "BLUE_GREEN" else 0
+
+    @property
+    def specific_reservations(self) -> tuple[str, ...]:
+        """Names of the reservations that it may take nodes from, without block."""
+        affinity = self.pool.config.reservation_affinity
+        return tuple(reservation_name(each) for each in affinity.values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """``now``: for what depends on the date; None: such rules say nothing."""
+
+    state: State
+    source: Source = "observed"
+    now: datetime | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether what is not listed does not exist; in requests and plans it may exist already."""
+        return self.source == "observed"
+
+    @cached_property
+    def unread(self) -> frozenset[str]:
+        """Sections that were not read."""
+        state, kubernetes = self.state, self.state.kubernetes
+        values = (
+            state.cluster,
+            state.networks,
+            state.subnetworks,
+            state.firewalls,
+            state.resource_policies,
+            state.reservations,
+            state.project_info,
+            state.region_info,
+            state.quota_infos,
+            kubernetes,
+            kubernetes and kubernetes.networks,
+            kubernetes and kubernetes.gke_network_param_sets,
+            kubernetes and kubernetes.nodes,
+            state.services,
+            state.permissions,
+            state.machine_types,
+        )
+        return frozenset(section for section, value in zip(SECTIONS, values, strict=True) if value is None)
+
+    @property
+    def region(self) -> str:
+        """Of the location; empty where that is not known."""
+        location = self.state.location or (self.state.cluster.location if self.state.cluster else "")
+        return region_of(location)
+
+    @cached_property
+    def family(self) -> Family | None:
+        """What the whole is meant to be: as it was asked for, else what its pools are."""
+        wanted = wanted_family(self.state.want)
+        return wanted or next((pool.family for pool in self.pools if pool.family), None)
+
+    @cached_property
+    def pools(self) -> tuple[Pool, ...]:
+        """Node pools with GPUs of a known family, and the one that is asked for whatever it is."""
+        return tuple(self._pools())
+
+    @property
+    def pool(self) -> Pool | None:
+        """The pool that is asked for; where no name was given, the only one with GPUs."""
+        return next((pool for pool in self.pools if pool.wanted), None)
+
+    @property
+    def networks(self) -> tuple[At[Network], ...]:
+        return located("networks", self.state.networks)
+
+    @property
+    def subnetworks(self) -> tuple[At[Subnetwork], ...]:
+        return located("subnetworks", self.state.subnetworks)
+
+    @property
+    def reservations(self) -> tuple[At[Reservation], ...]:
+        return located("reservations", self.state.reservations)
+
+    @property
+    def policies(self) -> tuple[At[ResourcePolicy], ...]:
+        return located("resourcePolicies", self.state.resource_policies)
+
+    @property
+    def kubernetes_networks(self) -> tuple[At[KubernetesNetwork], ...]:
+        kubernetes = self.state.kubernetes
+        return located("kubernetes/networks", kubernetes.networks if kubernetes else None)
+
+    @property
+    def param_sets(self) -> tuple[At[ParamSet], ...]:
+        kubernetes = self.state.kubernetes
+        return located("kubernetes/gkeNetworkParamSets", kubernetes.gke_network_param_sets if kubernetes else None)
+
+    def nodes(self, pool: Pool) -> tuple[At[Node], ...]:
+        """The Kubernetes nodes of a pool: those with its label."""
+        kubernetes = self.state.kubernetes
+        every = located("kubernetes/nodes", kubernetes.nodes if kubernetes else None)
+        return tuple(
+            each for each in every if each.value.metadata.labels.get("cloud.google.com/gke-nodepool") == pool.pool.name
+        )
+
+    @property
+    def cluster_network(self) -> str:
+        """Reference of the cluster's own VPC network; GKE takes ``default`` where none was named."""
+        cluster = self.state.cluster
+        if cluster is None:
+            return ""
+        return cluster.network_config.network or cluster.network or "default"
+
+    @property
+    def cluster_subnetwork(self) -> str:
+        cluster = self.state.cluster
+        return (cluster.network_config.subnetwork or cluster.subnetwork) if cluster else ""
+
+    def network(self, reference: str) -> At[Network] | None:
+        """The network that is meant, if it is listed."""
+        return self._named(self.networks, reference)
+
+    def subnetwork(self, reference: str, *, network: str = "") -> At[Subnetwork] | None:
+        """The subnet that is meant: of the cluster's region, and of ``network`` where several have the name."""
+        alike = [each for each in self.subnetworks if self._means(reference, each.value.name, each.value.self_link)]
+        region = region_in(reference) or self.region
+        here = [
+            each for each in alike if not region or region in ("", short(each.value.region)) or not each.value.region
+        ]
+        within = [each for each in here if network and short(each.value.network) == short(network)]
+        return next(iter(within or here or alike), None)
+
+    def foreign(self, reference: str) -> bool:
+        """Whether it lies in another project, as with a shared VPC, so that our lists need not have it."""
+        project = project_in(reference)
+        return bool(project) and not project.isdigit() and bool(self.state.project) and project != self.state.project
+
+    def existing(self, pool: Pool | None) -> int:
+        """Nodes that a pool has now: those that were seen, else as many as it was made with."""
+        if pool is None or self.source != "observed":
+            return 0
+        if "kubernetes/nodes" not in self.unread:
+            return len(self.nodes(pool))
+        if pool.pool.status in {"PROVISIONING", "ERROR"}:
+            return 0
+        return pool.pool.initial_node_count * max(1, len(pool.zones))
+
+    @property
+    def nodes_wanted(self) -> int:
+        """Nodes that are asked for, else those that the pools would have."""
+        if self.state.want.nodes:
+            return self.state.want.nodes
+        return sum(pool.pool.initial_node_count * max(1, len(pool.zones)) for pool in self.pools)
+
+    @property
+    def nodes_missing(self) -> int:
+        """Nodes that are still to come, which need quota and capacity."""
+        if self.state.want.nodes or not self.whole:
+            return max(0, self.nodes_wanted - (self.existing(self.pool) if self.pool else 0))
+        return 0
+
+    def _pools(self) -> Iterator[Pool]:
+        cluster = self.state.cluster
+        if cluster is None:
+            return
+        name = self.state.want.node_pool_name
+        wanted = wanted_family(self.state.want)
+        for index, each in enumerate(cluster.node_pools):
+            own = family_of(each.config.machine_type)
+            asked = bool(name) and each.name == name
+            if own is None and not asked and not _gpus(each):
+                continue
+            zones = each.locations or cluster.locations
+            location = cluster.location or self.state.location
+            if not zones and _ZONE.match(location):
+                zones = (location,)
+            yield Pool(
+                pointer=pointer("cluster", "nodePools", index),
+                pool=each,
+                family=own or (wanted if asked else None),
+                wanted=asked or (not name and (own is not None or _gpus(each))),
+                zones=zones,
+            )
+
+    def _named(self, listed: Iterable[At[Network]], reference: str) -> At[Network] | None:
+        return next((each for each in listed if self._means(reference, each.value.name, each.value.self_link)), None)
+
+    def _means(self, reference: str, name: str, link: str) -> bool:
+        if not reference or short(reference) != (name or short(link)):
+            return False
+        ours, theirs = project_in(reference), project_in(link)
+        return not ours or not theirs or ours == theirs or ours.isdigit() != theirs.isdigit()
+
+
+def located(section: str, listed: tuple[T, ...] | None) -> tuple[At[T], ...]:
+    """Each element with its pointer; none of a section that was not read."""
+    return tuple(At(f"/{section}/{index}", each) for index, each in enumerate(listed or ()))
+
+
+def family_of(machine: str) -> Family | None:
+    """The family of a machine type."""
+    try:
+        family = find(short(machine))
+    except FamilyError:
+        return None
+    return family if family.node.gke and short(machine).lower() in family.machines else None
+
+
+def project_in(reference: str) -> str:
+    """The project that a path or URL names; empty for a name."""
+    match = _PROJECT.search(reference)
+    return match[1] if match else ""
+
+
+def region_in(reference: str) -> str:
+    """The region that a path or URL names; empty for a name."""
+    match = re.search(r"/regions/([^/]+)/", reference)
+    return match[1] if match else ""
+
+
+def region_of(location: str) -> str:
+    """The region of a zone; a region is its own."""
+    match = _ZONE.match(location)
+    return match[1] if match else location
+
+
+def reservation_name(value: str) -> str:
+    """The reservation in a value of reservation affinity, without project and block."""
+    path = value.partition("/reservationBlocks/")[0]
+    return short(path)
+
+
+def _gpus(pool: NodePool) -> bool:
+    """Whether it has the GPUs of a family, whatever its machine type: an A3 of the wrong size, say."""
+    return any("h100" in each.accelerator_type for each in pool.config.accelerators)
