@@ -43,12 +43,16 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
     for each in ordered(findings):
         counts[each.severity] += 1
         yield f"{each.severity:<7} {each.rule}  {each.pointer or '/'}"
-        yield f"        {each.text}."
+        yield f"        {_sentence(each.text)}"
         if each.remedy:
-            yield f"        To do: {each.remedy}."
+            yield f"        To do: {_sentence(each.remedy)}"
     yield (
         ", ".join(_counted(counts[severity], severity) for severity in SEVERITIES if counts[severity]) or "no findings"
     )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _counted(count: int, severity: Severity) -> str:

@@ -6,10 +6,17 @@ judged; nothing passes in silence.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
+from interlace.gke.cluster import FabricCluster
+from interlace.gke.desired import desired
+from interlace.gke.observed.bundle import BundleError
 from interlace.gke.observed.state import State
+from interlace.gke.request import Request
 from interlace.gke.rules import (
     cluster,
     firewalls,
@@ -23,7 +30,8 @@ from interlace.gke.rules import (
     quotas,
     reservations,
 )
-from interlace.gke.rules.subject import SECTIONS, Subject
+from interlace.gke.rules.sources import Draft, planned, requested, spec_pointer
+from interlace.gke.rules.subject import SECTIONS, Source, Subject
 from interlace.rules.finding import Finding, ordered
 from interlace.rules.rule import Rules
 
@@ -43,6 +51,7 @@ RULES: Final[Rules[Subject]] = Rules(
 """All rules, in the order in which they are shown."""
 
 NOT_OBSERVED: Final = "state.not-observed"
+MALFORMED: Final = "request.malformed"
 
 
 def check_observed(state: State, *, now: datetime | None = None) -> tuple[Finding, ...]:
@@ -51,6 +60,43 @@ def check_observed(state: State, *, now: datetime | None = None) -> tuple[Findin
     outcome = RULES.check(subject, unread=subject.unread)
     unread = (_unread(section, outcome.skipped[section]) for section in SECTIONS if section in outcome.skipped)
     return ordered((*outcome.findings, *unread))
+
+
+def check_requests(requests: Iterable[Request]) -> tuple[Finding, ...]:
+    """What is wrong in what requests would make, worst first; pointers into ``{"requests": [...]}``."""
+    found: list[Finding] = []
+    for draft in requested(requests):
+        for each in _judged(draft, source="requested"):
+            where = draft.place(each.pointer)
+            if where is not None:
+                found.append(msgspec.structs.replace(each, pointer=where))
+    return ordered(found)
+
+
+def check_cluster(cluster: FabricCluster) -> tuple[Finding, ...]:
+    """What is wrong in a cluster file of the right form, worst first; pointers into the file.
+
+    Raises SpecErrors where no resources follow from it.
+    """
+    draft = planned(cluster, desired(cluster))
+    found = _judged(draft, source="planned")
+    return ordered(msgspec.structs.replace(each, pointer=spec_pointer(each.pointer, draft=draft)) for each in found)
+
+
+def _judged(draft: Draft, *, source: Source) -> tuple[Finding, ...]:
+    try:
+        subject = Subject(state=draft.state, source=source)
+    except BundleError as error:
+        return (
+            Finding(
+                rule=MALFORMED,
+                severity="error",
+                pointer=error.pointer,
+                text=error.what.rstrip("."),
+                remedy=error.remedy.rstrip("."),
+            ),
+        )
+    return RULES.check(subject, unread=subject.unread).findings
 
 
 def _unread(section: str, rules: tuple[str, ...]) -> Finding:

@@ -122,7 +122,8 @@ def _dataplane(subject: Subject) -> Iterator[Breach]:
 )
 def _multi_networking(subject: Subject) -> Iterator[Breach]:
     cluster = subject.state.cluster
-    if cluster and not cluster.network_config.enable_multi_networking:
+    managed = bool(subject.pools) and all(pool.managed for pool in subject.pools)
+    if cluster and not cluster.network_config.enable_multi_networking and not managed:
         yield Breach(
             pointer="/cluster/networkConfig/enableMultiNetworking",
             text=f"cluster {cluster.name} has multi-networking off: enableMultiNetworking is not true",

@@ -187,7 +187,8 @@ def _fast_socket(subject: Subject) -> Iterator[Breach]:
 )
 def _gvnic(subject: Subject) -> Iterator[Breach]:
     for pool in subject.pools:
-        if not pool.pool.config.gvnic.enabled:
+        arm = pool.family is not None and pool.family.node.arch == "arm64"
+        if not pool.pool.config.gvnic.enabled and not arm:
             yield Breach(
                 pointer=pool.at("config", "gvnic", "enabled"),
                 text=f"{pool.says} has gVNIC off: gvnic.enabled is not true",
