@@ -14,7 +14,13 @@ class Steps(Verbs):
 
     table: ClassVar[dict[str, tuple[str, str]]] = {
         "init": ("interlace.cli.gke_init:init", "Write a commented start of a cluster file."),
+        "plan": ("interlace.cli.gke_plan:plan", "Say what has to happen so that it is as the file says."),
+        "apply": ("interlace.cli.gke_apply:apply", "Make it so; go on where a run was ended."),
+        "drift": ("interlace.cli.gke_drift:drift", "Show what differs from the file by now."),
+        "adopt": ("interlace.cli.gke_adopt:adopt", "Take over what exists under the names of the file."),
+        "destroy": ("interlace.cli.gke_destroy:destroy", "Take away what was made, and nothing else."),
         "export": ("interlace.cli.gke_export:export", "Print it as gcloud script, Terraform JSON or requests."),
+        "check": ("interlace.cli.gke_check:check", "Say what is wrong with a cluster, or in the way of one."),
     }
 
 
