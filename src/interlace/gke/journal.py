@@ -80,6 +80,14 @@ class Journal:
     ) -> None:
         self._close()
 
+    def peek(self) -> list[Entry]:
+        """Entries of the file as it is, without opening it for writing. Raises JournalError."""
+        try:
+            text = self.path.read_bytes()
+        except OSError as error:
+            raise JournalError(f"{self.path}: the journal cannot be read ({error.strerror or error})") from None
+        return list(read_lines(text[: text.rfind(b"\n") + 1].splitlines(), path=self.path))
+
     def append(self, entry: Entry) -> None:
         """Write one line and wait until it is on the disk. Raises JournalError."""
         if self._file is None:

@@ -47,6 +47,11 @@ def updates(
     return tuple(made)
 
 
+def updates_named(resource: Resource, have: Mapping[str, Any], name: str, *, version: str | None = None) -> Request:
+    """The request of one update, whatever differs."""
+    return _request(resource, have, name, found=(), version=version)
+
+
 def covers(name: str, difference: Difference) -> bool:
     """Whether the update ``name`` is the one that takes this difference away."""
     return name in {difference.how, f"{difference.how} {difference.path.partition('.')[0]}"}
