@@ -1,8 +1,10 @@
 """The whole agent of a node, wired together.
 
 Order of a start: lock, checkpoint, GPUs; then, once no other driver of our name is seen, the DRA socket, the
-registration socket and the slice. Order of a stop: the sockets go first. Jobs and IMEX are not touched by
-either: IMEX lives in the imex-host, channels in the containers.
+registration socket and the slice. Where an agent of another Pod has the lock, the sockets and the device injector come
+first, so that kubelet and the runtime always have somebody to call; calls wait until that agent has handed over.
+Order of a stop: the sockets go first, the lock last. Jobs and IMEX are not touched by either: IMEX lives in the
+imex-host, channels in the containers.
 """
 
 from __future__ import annotations
@@ -37,15 +39,16 @@ from interlace.node.nri.switch import switch_on
 from interlace.node.offering import Offering
 from interlace.node.outage import OutageWatch
 from interlace.node.peers import PeersWatch
-from interlace.node.plugin import Registration, dra_services
+from interlace.node.plugin import Calls, Registration, dra_services
 from interlace.node.prepare import Preparer
 from interlace.node.report import Reporter
-from interlace.node.rivals import only_one, refuse_rivals
+from interlace.node.rivals import refuse_rivals, remove_dead
 from interlace.node.rpc import listen
 from interlace.node.settings import AgentSettings
 from interlace.node.slices import SlicePublisher, slice_name
 from interlace.node.state import NodeState
 from interlace.node.sweep import Sweeper, remove_orphans
+from interlace.node.tenure import Tenure
 
 CLEAR_WAIT = 15.0
 """How long the sockets wait for an API server that does not answer; kubelet needs them to unprepare."""
@@ -54,18 +57,22 @@ log = get_logger(__name__)
 
 async def serve(settings: AgentSettings, *, config: Config, facts: FactsSource) -> None:
     """Run until cancelled. Raises an ``AgentError`` where the agent cannot, or must not, run on this node."""
+    tenure = Tenure(settings.home, instance=settings.instance)
+    ask = True
     try:
-        with only_one(settings.home):
-            await refuse_rivals(settings.registrar_dir)
-            await _Agent(settings, config=config, facts=facts).run()
+        while True:
+            await _Agent(settings, config=config, facts=facts, tenure=tenure).run(ask=ask)
+            # Handed over; the other one may be taken away again.
+            ask = False
     except* AgentError as group:
         raise _first(group) from None
 
 
 class _Agent:
-    def __init__(self, settings: AgentSettings, *, config: Config, facts: FactsSource) -> None:
+    def __init__(self, settings: AgentSettings, *, config: Config, facts: FactsSource, tenure: Tenure) -> None:
         self._settings = settings
         self._facts = facts
+        self._tenure = tenure
         self._registry = Registry()
         self._metrics = Metrics(self._registry, node=settings.node_name)
         self._client = Client(config, user_agent=f"interlace-agent/{__version__}", metrics=KubeMetrics(self._registry))
@@ -110,17 +117,32 @@ class _Agent:
             if settings.nri
             else None
         )
-        self._endpoint = settings.home / "dra.sock"
-        self._registration = Registration(self._endpoint, on_status=self._state.poke)
+        self._calls = Calls(self._preparer, limit=settings.prepare_timeout)
+        self._registration = Registration(settings.endpoint, on_status=self._state.poke, versions=settings.dra_versions)
         self._state.on_change(self._count)
 
-    async def run(self) -> None:
-        self._load()
+    async def run(self, *, ask: bool) -> None:
+        """Until cancelled, or until an agent of another Pod took over; with ``ask`` take over where one works."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._client)
             if self._settings.http_port >= 0:
                 await stack.enter_async_context(self._serving())
+            first = self._tenure.take()
+            if first:
+                asked = await stack.enter_async_context(self._tenure.held())
+            await refuse_rivals(self._settings.registrar_dir, home=self._settings.home)
+            tasks: list[asyncio.Task[None]] = []
             async with asyncio.TaskGroup() as group:
+                if not first:
+                    log.info("another agent of this node works", ask=ask)
+                    if ask:
+                        tasks += [group.create_task(part()) for part in (self._serve_kubelet, self._inject)]
+                        await self._until_called()
+                    await self._tenure.wait(ask=ask)
+                    asked = await stack.enter_async_context(self._tenure.held())
+                self._load()
+                if not tasks:
+                    tasks += [group.create_task(part()) for part in (self._serve_cleared, self._inject)]
                 for part in (
                     self._events.run,
                     self._link.run,
@@ -133,12 +155,25 @@ class _Agent:
                     self._peers.run,
                     OutageWatch(state=self._state, reporter=self._reporter).run,
                     self._watch_fabric,
-                    self._serve_kubelet,
-                    self._inject,
                 ):
-                    group.create_task(part())
+                    tasks.append(group.create_task(part()))
+                self._calls.begun.set()
+                await asked.wait()
+                await self._calls.ended()
+                for task in tasks:
+                    task.cancel()
+        log.info("handed over to another agent of this node")
+
+    async def _until_called(self) -> None:
+        """Wait until kubelet and the runtime know this agent beside the other, or have had time enough."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLEAR_WAIT):
+                await self._registration.registered.wait()
+                if self._injector is not None:
+                    await self._injector.registered.wait()
 
     def _load(self) -> None:
+        remove_dead((self._settings.home, self._settings.registrar_dir))
         loaded = self._checkpoint.load(cdi_root=self._settings.cdi_root)
         if loaded.remark:
             log.warning("checkpoint", remark=loaded.remark)
@@ -152,16 +187,22 @@ class _Agent:
                 self._cliques.follow(Fabric(clique=held.clique))
         self._count()
 
-    async def _serve_kubelet(self) -> None:
+    async def _serve_cleared(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLEAR_WAIT):
                 await self._slices.cleared.wait()
-        registration = self._settings.registrar_dir / f"{DRIVER}-reg.sock"
+        await self._serve_kubelet()
+
+    async def _serve_kubelet(self) -> None:
+        endpoint, registration = self._settings.endpoint, self._settings.registration
         async with (
-            listen(self._endpoint, [*dra_services(self._preparer, self._metrics), health_service(self._state)]),
+            listen(
+                endpoint,
+                [*dra_services(self._calls, self._metrics), health_service(self._state, after=self._calls.begun)],
+            ),
             listen(registration, [self._registration.service]),
         ):
-            log.info("waiting for kubelet", registration=str(registration), endpoint=str(self._endpoint))
+            log.info("waiting for kubelet", registration=str(registration), endpoint=str(endpoint))
             await asyncio.Event().wait()
 
     async def _inject(self) -> None:
@@ -217,6 +258,8 @@ class _Agent:
         self._metrics.prepared(sum(len(held.devices) for held in self._checkpoint if held.completed))
 
     def _ready(self) -> str | None:
+        if not self._calls.begun.is_set():
+            return "another agent of this node works, and this one waits for it"
         if self._registration.problem is not None:
             return self._registration.problem
         if self._injector is not None and self._injector.problem is not None:

@@ -64,10 +64,11 @@ def _judge(held: PreparedClaim, *, host: State | None, fabric: Fabric) -> tuple[
     return False, f"nvidia-imex of this node is {host.phase.lower()}{detail}."
 
 
-def health_service(state: NodeState) -> Service:
-    """``DRAResourceHealth``, the service that kubelet looks for on the DRA socket."""
+def health_service(state: NodeState, *, after: asyncio.Event) -> Service:
+    """``DRAResourceHealth``, the service that kubelet looks for on the DRA socket; silent until ``after`` is set."""
 
     async def watch(_: pb.NodeWatchResourcesRequest) -> AsyncGenerator[pb.NodeWatchResourcesResponse]:
+        await after.wait()
         async with contextlib.aclosing(reports(state)) as found:
             async for each in found:
                 yield _message(each)

@@ -7,7 +7,8 @@ wrong with one claim, whatever it is, does not touch the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,12 +16,13 @@ from interlace.api.computedomain import DRIVER
 from interlace.kube.log import get_logger
 from interlace.node.cdi import PreparedClaim, qualified_ids
 from interlace.node.demand import ClaimRef
-from interlace.node.errors import AgentError, Refusal
+from interlace.node.errors import AgentError, Refusal, StateError
 from interlace.node.metrics import PREPARE, UNPREPARE, Metrics
 from interlace.node.proto import dra_v1_pb2, dra_v1beta1_pb2, registration_pb2
 from interlace.node.rpc import Method, Service
 
-SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+QUIET = 0.5
+"""Seconds without a call after which kubelet is taken to call the next agent."""
 _MESSAGES: dict[str, Any] = {"v1": dra_v1_pb2, "v1beta1": dra_v1beta1_pb2}
 log = get_logger(__name__)
 
@@ -36,11 +38,16 @@ class Claims(Protocol):
 class Registration:
     """``pluginregistration.Registration``: tells kubelet who we are, and remembers what it made of it."""
 
-    def __init__(self, endpoint: Path, *, on_status: Callable[[], None]) -> None:
+    def __init__(
+        self, endpoint: Path, *, on_status: Callable[[], None], versions: Sequence[str] = tuple(_MESSAGES)
+    ) -> None:
         self._endpoint = endpoint
+        self._versions = versions
         self._on_status = on_status
         self.problem: str | None = "kubelet has not registered this plugin yet"
         """None once kubelet has registered us."""
+        self.registered = asyncio.Event()
+        """Set from then on."""
 
     @property
     def service(self) -> Service:
@@ -61,18 +68,72 @@ class Registration:
 
     async def _get_info(self, _: registration_pb2.InfoRequest) -> registration_pb2.PluginInfo:
         return registration_pb2.PluginInfo(
-            type="DRAPlugin", name=DRIVER, endpoint=str(self._endpoint), supported_versions=SUPPORTED_VERSIONS
+            type="DRAPlugin",
+            name=DRIVER,
+            endpoint=str(self._endpoint),
+            supported_versions=[f"{version}.DRAPlugin" for version in self._versions],
         )
 
     async def _notify(self, status: registration_pb2.RegistrationStatus) -> registration_pb2.RegistrationStatusResponse:
         if status.plugin_registered:
             self.problem = None
+            self.registered.set()
             log.info("registered with kubelet")
         else:
             self.problem = f"kubelet refused this plugin: {status.error or 'no cause given'}"
             log.error("kubelet refused this plugin", cause=status.error)
         self._on_status()
         return registration_pb2.RegistrationStatusResponse()
+
+
+class Calls:
+    """Calls for claims: they wait until this agent works, and it ends when none is left."""
+
+    def __init__(self, claims: Claims, *, limit: float) -> None:
+        self._claims = claims
+        self._limit = limit
+        self._moved = asyncio.Event()
+        self._running = 0
+        self.begun = asyncio.Event()
+        """Set once the agent works."""
+
+    async def prepare(self, ref: ClaimRef) -> PreparedClaim:
+        """As ``Claims``."""
+        async with self._call(ref):
+            return await self._claims.prepare(ref)
+
+    async def unprepare(self, ref: ClaimRef) -> None:
+        """As ``Claims``."""
+        async with self._call(ref):
+            await self._claims.unprepare(ref)
+
+    @asynccontextmanager
+    async def _call(self, ref: ClaimRef) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._limit):
+                await self.begun.wait()
+        except TimeoutError:
+            raise StateError(
+                f"{ref}: the agent that this one replaces has not handed over within {self._limit:g} s; kubelet calls "
+                "again."
+            ) from None
+        self._running += 1
+        self._moved.set()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            self._moved.set()
+
+    async def ended(self) -> None:
+        """Wait until no call is in progress and none has come for ``QUIET`` seconds. A Prepare ends in time."""
+        while True:
+            self._moved.clear()
+            try:
+                async with asyncio.timeout(None if self._running else QUIET):
+                    await self._moved.wait()
+            except TimeoutError:
+                return
 
 
 def dra_services(claims: Claims, metrics: Metrics) -> list[Service]:

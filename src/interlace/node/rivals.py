@@ -6,24 +6,29 @@ Two drivers of one name would answer kubelet in turn and delete each other's sli
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
+import re
+import socket
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from interlace.api.computedomain import DRIVER
-from interlace.node.errors import RivalDriver, StateError
+from interlace.kube.log import get_logger
+from interlace.node.errors import RivalDriver
 from interlace.node.proto import registration_pb2
 from interlace.node.rpc import ask
 
 GET_INFO = "/pluginregistration.Registration/GetInfo"
 ANSWER_TIMEOUT = 2.0
+log = get_logger(__name__)
 
 
-async def refuse_rivals(registrar_dir: Path) -> None:
-    """Ask every registration socket who it is. Raises ``RivalDriver`` if one says our name."""
+async def refuse_rivals(registrar_dir: Path, *, home: Path) -> None:
+    """Ask every registration socket who it is.
+
+    Raises ``RivalDriver`` if one says our name and is not an agent of ours that this one may take over from, whose
+    endpoint is in ``home``.
+    """
     for path in sorted(registrar_dir.glob("*.sock")):
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(path.stat().st_mode):
@@ -35,32 +40,31 @@ async def refuse_rivals(registrar_dir: Path) -> None:
             response=registration_pb2.PluginInfo,
             timeout=ANSWER_TIMEOUT,
         )
-        if info is not None and info.name == DRIVER:
+        if info is not None and info.name == DRIVER and not _is_ours(Path(info.endpoint), home):
             raise RivalDriver(
                 f"another driver named {DRIVER} answers on {path} (its endpoint is {info.endpoint}); remove that "
                 "driver from the node, then start this agent."
             )
 
 
-@contextmanager
-def only_one(home: Path) -> Iterator[None]:
-    """Hold the lock file of the plugin folder. Raises ``RivalDriver`` that names the holder's process id."""
-    path = home / "agent.lock"
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StateError(f"{path} cannot be opened: {error.strerror}.") from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
-            raise RivalDriver(
-                f"{path} is locked by another agent of this node (process {holder} in its own count); stop that first."
-            ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(handle)
+def _is_ours(endpoint: Path, home: Path) -> bool:
+    # The known driver's are dra.sock, or carry a whole uid.
+    return endpoint.parent == home and re.fullmatch(r"dra-[0-9a-f]{8}\.sock", endpoint.name) is not None
+
+
+def remove_dead(folders: Iterable[Path]) -> None:
+    """Remove sockets of earlier agents of this node that nobody listens on. Never raises.
+
+    Kubelet would go on calling a plugin whose registration socket is still there.
+    """
+    for folder in folders:
+        for path in (*folder.glob("dra-*.sock"), *folder.glob(f"{DRIVER}-*reg.sock")):
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+                if not stat.S_ISSOCK(path.lstat().st_mode):
+                    continue
+                probe.setblocking(False)
+                try:
+                    probe.connect(str(path))
+                except ConnectionRefusedError:
+                    path.unlink()
+                    log.info("removed a socket that nobody listens on", path=str(path))

@@ -5,6 +5,7 @@ A flag wins over its environment variable, that over the default. Each bad value
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +14,13 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from interlace.api.computedomain import DRIVER
 from interlace.fabric.devices import allow
 from interlace.node.errors import SettingsError
 from interlace.node.nri.injection import Rules
 from interlace.node.nri.injector import InjectorSettings
 
+DRA_VERSIONS = ("v1", "v1beta1")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
 
@@ -27,6 +30,10 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str
     namespace: str = "default"
     """Where the controller's cliques are: the namespace that the agent runs in."""
+    instance: str = ""
+    """Tells the agents of two Pods apart, one of which takes over from the other."""
+    dra_versions: tuple[str, ...] = DRA_VERSIONS
+    """Versions of the DRA service that kubelet is offered."""
     cdi_root: Path = Path("/var/run/cdi")
     driver_root: Path = Path("/driver-root")
     """Root of the NVIDIA driver as this process sees it."""
@@ -86,6 +93,16 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     def home(self) -> Path:
         """Folder of sockets, lock and checkpoint."""
         return self.plugins_dir / "compute-domain.nvidia.com"
+
+    @property
+    def endpoint(self) -> Path:
+        """The DRA socket."""
+        return self.home / f"dra{self.instance and '-'}{self.instance}.sock"
+
+    @property
+    def registration(self) -> Path:
+        """The registration socket."""
+        return self.registrar_dir / f"{DRIVER}{self.instance and '-'}{self.instance}-reg.sock"
 
     @classmethod
     def parse(cls, argv: Sequence[str], env: Mapping[str, str]) -> AgentSettings:
@@ -165,6 +182,17 @@ def _number(field: str, low: int, high: int) -> Callable[[str], dict[str, Any]]:
     return convert
 
 
+def _instance(value: str) -> dict[str, Any]:
+    return {"instance": hashlib.sha256(value.encode()).hexdigest()[:8]}
+
+
+def _versions(value: str) -> dict[str, Any]:
+    found = tuple(word for word in value.split(",") if word)
+    if not found or not set(found) <= set(DRA_VERSIONS):
+        raise ValueError(f"it has to be one or more of {','.join(DRA_VERSIONS)}, separated by commas")
+    return {"dra_versions": found}
+
+
 def _switch(field: str) -> Callable[[str], dict[str, Any]]:
     def convert(value: str) -> dict[str, Any]:
         if value not in ("on", "off"):
@@ -207,6 +235,13 @@ def _endpoint(value: str) -> dict[str, Any]:
 _OPTIONS = (
     _Option(flag="node-name", env=("NODE_NAME",), convert=_name("node_name"), required=True, help="Name of this Node."),
     _Option(flag="namespace", env=("NAMESPACE",), convert=_name("namespace"), help="Namespace of the controller."),
+    _Option(flag="pod-uid", env=("POD_UID",), convert=_instance, help="Uid of this Pod, for names of sockets."),
+    _Option(
+        flag="dra-versions",
+        env=("INTERLACE_DRA_VERSIONS",),
+        convert=_versions,
+        help=f"What kubelet is offered, default {','.join(DRA_VERSIONS)}.",
+    ),
     _Option(flag="cdi-root", env=("CDI_ROOT",), convert=_path("cdi_root"), help="Folder of CDI specs."),
     _Option(
         flag="container-driver-root",
@@ -228,6 +263,9 @@ _OPTIONS = (
     ),
     _Option(
         flag="proc-devices", env=("ALT_PROC_DEVICES_PATH",), convert=_path("proc_devices"), help="For /proc/devices."
+    ),
+    _Option(
+        flag="boot-id", env=("ALT_BOOT_ID_PATH",), convert=_path("boot_id"), help="For /proc/sys/kernel/random/boot_id."
     ),
     _Option(flag="imex-socket", env=("INTERLACE_IMEX_SOCKET",), convert=_path("imex_socket"), help="The imex-host's."),
     _Option(

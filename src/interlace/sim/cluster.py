@@ -38,7 +38,7 @@ from interlace.sim.plane import Plane
 NAMESPACE = "interlace-system"
 _USER = "platform-engineer"
 _LONGEST_FOLDER = 107 - len(
-    "/interlace-12345678/tray-000/var/lib/kubelet/plugins_registry/compute-domain.nvidia.com-reg.sock"
+    "/interlace-12345678/tray-000/var/lib/kubelet/plugins_registry/compute-domain.nvidia.com-12345678-reg.sock"
 )
 """The kernel takes 107 bytes for the path of a socket."""
 

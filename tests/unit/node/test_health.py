@@ -119,6 +119,8 @@ async def test_kubelet_gets_the_reports_as_a_stream_until_we_stop(tmp_path: Path
     bench = Bench(tmp_path)
     await bench.checkpoint.put(HELD)
     bench.link.state = READY
+    begun = asyncio.Event()
+    begun.set()
     path = tmp_path / "dra.sock"
     channel = Channel(path=str(path))
     watch = UnaryStreamMethod(
@@ -129,7 +131,7 @@ async def test_kubelet_gets_the_reports_as_a_stream_until_we_stop(tmp_path: Path
     )
     try:
         async with asyncio.timeout(10):
-            async with listen(path, [health_service(bench.state)]), watch.open() as stream:
+            async with listen(path, [health_service(bench.state, after=begun)]), watch.open() as stream:
                 await stream.send_message(pb.NodeWatchResourcesRequest(), end=True)
                 first = await stream.recv_message()
                 assert first is not None

@@ -46,6 +46,21 @@ def test_a_flag_wins_over_the_environment() -> None:
     assert AgentSettings.parse([], {"NODE_NAME": "a", "NVIDIA_DRIVER_ROOT": "/d"}).driver_root == Path("/d")
 
 
+def test_agents_of_two_pods_have_sockets_of_their_own_that_last_as_long_as_the_pod() -> None:
+    pods = ("6b1c0f9e-0000-4000-8000-000000000001", "6b1c0f9e-0000-4000-8000-000000000002")
+    one, two, again = (AgentSettings.parse([], {"NODE_NAME": "a", "POD_UID": uid}) for uid in (*pods, pods[0]))
+    assert (one.endpoint, one.registration) == (again.endpoint, again.registration)
+    assert not {one.endpoint, one.registration} & {two.endpoint, two.registration}
+    alone = AgentSettings.parse([], {"NODE_NAME": "a"})
+    assert (alone.endpoint.name, alone.registration.name) == ("dra.sock", "compute-domain.nvidia.com-reg.sock")
+
+
+def test_kubelet_can_be_offered_one_version_alone() -> None:
+    assert AgentSettings.parse([], {"NODE_NAME": "a"}).dra_versions == ("v1", "v1beta1")
+    found = AgentSettings.parse([], {"NODE_NAME": "a", "INTERLACE_DRA_VERSIONS": "v1beta1"})
+    assert found.dra_versions == ("v1beta1",)
+
+
 @pytest.mark.parametrize(
     ("argv", "env", "words"),
     [
@@ -55,6 +70,7 @@ def test_a_flag_wins_over_the_environment() -> None:
         (["--cdi-root", "relative"], {"NODE_NAME": "a"}, "--cdi-root is 'relative': it has to be an absolute path"),
         ([], {"NODE_NAME": "a", "HEALTHCHECK_PORT": "http"}, "HEALTHCHECK_PORT is 'http': it has to be a whole number"),
         ([], {"NODE_NAME": "a", "MAX_NODES_PER_IMEX_DOMAIN": "0"}, "from 1 to 4096"),
+        ([], {"NODE_NAME": "a", "INTERLACE_DRA_VERSIONS": "v1,v2"}, "one or more of v1,v1beta1, separated by commas"),
         (["--http-endpoint", "81"], {"NODE_NAME": "a"}, "HOST:PORT"),
         (["--no-such-flag"], {"NODE_NAME": "a"}, "no-such-flag"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import socket
 import tempfile
@@ -23,7 +22,7 @@ from interlace.node.errors import Reason, Refusal, RivalDriver, StateError
 from interlace.node.metrics import Metrics
 from interlace.node.plugin import Registration, dra_services
 from interlace.node.proto import dra_v1_pb2, dra_v1beta1_pb2, registration_pb2
-from interlace.node.rivals import only_one, refuse_rivals
+from interlace.node.rivals import refuse_rivals, remove_dead
 from interlace.node.rpc import ask, listen
 
 VERSIONS: dict[str, Any] = {"v1": dra_v1_pb2, "v1beta1": dra_v1beta1_pb2}
@@ -236,23 +235,31 @@ async def test_a_driver_that_answers_to_our_name_is_a_rival_under_any_file_name(
     registration = Registration(folder / "its.sock", on_status=lambda: None)
     async with listen(folder / "some-uid-reg.sock", [registration.service]):
         with pytest.raises(RivalDriver, match=r"some-uid-reg\.sock \(its endpoint is .*its\.sock\)"):
-            await refuse_rivals(folder)
+            await refuse_rivals(folder, home=folder)
+
+
+async def test_an_agent_of_another_pod_is_no_rival_and_one_with_other_folders_is(folder: Path) -> None:
+    registration = Registration(folder / "dra-0123abcd.sock", on_status=lambda: None)
+    async with listen(folder / "reg.sock", [registration.service]):
+        await refuse_rivals(folder, home=folder)
+        with pytest.raises(RivalDriver, match=r"dra-0123abcd\.sock"):
+            await refuse_rivals(folder, home=folder / "other")
 
 
 async def test_dead_sockets_other_drivers_and_files_are_no_rivals(folder: Path) -> None:
     (folder / "file.sock").write_text("")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(folder / "dead.sock"))
-    await refuse_rivals(folder)
-    await refuse_rivals(folder / "not-there")
+    await refuse_rivals(folder, home=folder)
+    await refuse_rivals(folder / "not-there", home=folder)
 
 
-async def test_the_lock_names_its_holder_and_ends_with_it(folder: Path) -> None:
-    with (
-        only_one(folder / "home"),
-        pytest.raises(RivalDriver, match=f"process {os.getpid()} "),
-        only_one(folder / "home"),
-    ):
-        raise AssertionError
-    with only_one(folder / "home"):
-        assert (folder / "home" / "agent.lock").read_text() == f"{os.getpid()}\n"
+async def test_sockets_of_agents_that_died_are_removed_and_no_others(folder: Path) -> None:
+    names = ("dra-0123abcd.sock", f"{DRIVER}-0123abcd-reg.sock", "other.sock")
+    for name in names:
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(folder / name))
+    (folder / "dra-file.sock").write_text("precious")
+    async with listen(folder / "dra-alive.sock", []):
+        remove_dead((folder, folder / "not-there"))
+        assert {path.name for path in folder.iterdir()} == {"other.sock", "dra-file.sock", "dra-alive.sock"}

@@ -79,6 +79,8 @@ class Injector:
         self.registrations = 0
         """How often the runtime took us in."""
         self.problem: str | None = "the device injector is not registered at the container runtime yet"
+        self.registered = asyncio.Event()
+        """Set once it was for the first time."""
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -132,6 +134,7 @@ class Injector:
         )
         self.registrations += 1
         self.problem = None
+        self.registered.set()
         self._metrics.registered(yes=True)
 
     def injected(self, pod: pb.PodSandbox, container: str, decision: Decision) -> None:

@@ -2,7 +2,8 @@
 
 The registrar folder is read again and again; a new socket is asked who it is and told that it
 is registered, a socket that is gone takes its plugin with it. Invariant: a call goes to the
-plugin that registered last under the driver's name, in the newest version both sides know.
+plugin that registered last under the driver's name, in the newest version both sides know; others of
+that name stay, and answer the calls that they have.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Plugins:
 
     def __init__(self, registrar: Path) -> None:
         self.registrar = registrar
-        self._plugins: dict[str, _Plugin] = {}
+        self._plugins: dict[str, list[_Plugin]] = {}
+        """By name of the driver, in the order in which they registered."""
         self._seen: dict[Path, tuple[int, int]] = {}
         """Socket path to inode and time of its making: a socket made anew is registered anew."""
 
@@ -92,7 +94,7 @@ class Plugins:
 
     async def prepare(self, driver: str, claims: list[Claim], *, deadline: float) -> list[str]:
         """CDI ids of all claims. Raises PluginError if the driver is not there or refuses one of them."""
-        reply = await self._find(driver).call("Prepare", claims, deadline=deadline)
+        reply = await self.find(driver).call("Prepare", claims, deadline=deadline)
         ids: list[str] = []
         for claim in claims:
             if claim.uid not in reply.claims:
@@ -107,7 +109,7 @@ class Plugins:
 
     async def unprepare(self, driver: str, claims: list[Claim], *, deadline: float) -> None:
         """Release all claims. Raises PluginError if the driver is not there or could not."""
-        reply = await self._find(driver).call("Unprepare", claims, deadline=deadline)
+        reply = await self.find(driver).call("Unprepare", claims, deadline=deadline)
         for claim in claims:
             if claim.uid not in reply.claims or reply.claims[claim.uid].error:
                 error = reply.claims[claim.uid].error if claim.uid in reply.claims else "left out of the answer"
@@ -118,22 +120,26 @@ class Plugins:
         """Close all connections."""
         for path in list(self._seen):
             self._forget(path)
-        for plugin in self._plugins.values():
-            plugin.channel.close()
+        for plugins in self._plugins.values():
+            for plugin in plugins:
+                plugin.channel.close()
         self._plugins.clear()
 
-    def _find(self, driver: str) -> _Plugin:
-        plugin = self._plugins.get(driver)
-        if plugin is None:
+    def find(self, driver: str) -> _Plugin:
+        """The plugin that a call goes to. Raises PluginError."""
+        plugins = self._plugins.get(driver)
+        if not plugins:
             message = f"DRA driver {driver} is not registered"
             raise PluginError(message)
-        return plugin
+        return plugins[-1]
 
     def _forget(self, path: Path) -> None:
         self._seen.pop(path, None)
-        for name, plugin in list(self._plugins.items()):
-            if plugin.socket == path:
+        for name, plugins in list(self._plugins.items()):
+            for plugin in [each for each in plugins if each.socket == path]:
                 plugin.channel.close()
+                plugins.remove(plugin)
+            if not plugins:
                 del self._plugins[name]
 
     async def _register(self, path: Path) -> bool:
@@ -167,10 +173,9 @@ class Plugins:
         finally:
             channel.close()
         if version is not None and not problem:
-            old = self._plugins.get(info.name)
-            if old is not None:
-                old.channel.close()
-            self._plugins[info.name] = _Plugin(info.name, socket=path, endpoint=info.endpoint, version=version)
+            self._forget(path)
+            plugin = _Plugin(info.name, socket=path, endpoint=info.endpoint, version=version)
+            self._plugins.setdefault(info.name, []).append(plugin)
         return True
 
 
