@@ -100,7 +100,7 @@ def blocks(world: World, path: str, document: Json) -> list[Json]:
                 "name": name,
                 "zone": document["zone"],
                 "selfLink": world.link(f"{path}/reservationBlocks/{name}"),
-                "status": "ACTIVE",
+                "status": "READY",
                 "count": count,
                 "inUseCount": min(count, max(0, used - start)),
             }

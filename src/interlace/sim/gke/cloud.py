@@ -171,10 +171,9 @@ def _known_members(route: Route, body: Json) -> Json:
 def _problem(route: Route, problem: schemas.Problem) -> Refusal:
     where = problem.where
     if problem.reason == "unknown":
-        parent, _, _ = where.rpartition(".")
-        at = f" at '{parent}'" if parent else ""
+        at = f" at '{where}'" if where else ""
         text = f'Invalid JSON payload received. Unknown name "{problem.value}"{at}: Cannot find field.'
         return Refusal(400, text, "invalid")
     if route.service == "compute":
-        return invalid(f"resource.{where}", problem.value, f"{problem.text}.")
+        return invalid(f"resource.{where}", problem.value, problem.text)
     return Refusal(400, f"Invalid value at '{where}': {problem.value!r} {problem.text}.", "badRequest")

@@ -154,7 +154,6 @@ def _profiles(world: World, home: str) -> list[tuple[str, Json]]:
             "name": f"{zone}-vpc-roce",
             "description": "RoCE in one zone",
             "location": {"name": zone, "scope": "ZONE"},
-            "zone": world.link(f"{home}/zones/{zone}"),
             "selfLink": world.link(path),
         }
         found.append((path, document))
