@@ -14,6 +14,7 @@ class Steps(Verbs):
 
     table: ClassVar[dict[str, tuple[str, str]]] = {
         "init": ("interlace.cli.gke_init:init", "Write a commented start of a cluster file."),
+        "validate": ("interlace.cli.gke_validate:validate", "Check a cluster file; nothing is sent."),
         "plan": ("interlace.cli.gke_plan:plan", "Say what has to happen so that it is as the file says."),
         "apply": ("interlace.cli.gke_apply:apply", "Make it so; go on where a run was ended."),
         "drift": ("interlace.cli.gke_drift:drift", "Show what differs from the file by now."),
