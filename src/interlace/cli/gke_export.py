@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from interlace.cli.gke_file import file_option, read_file, refusing
+from interlace.cli.gke_file import file_option, judged_file, refusing
 
 
 @click.command("export")
@@ -26,7 +26,7 @@ def export(*, file: str, form: str) -> None:
     from interlace.gke.export.requests import as_requests
     from interlace.gke.export.terraform import as_terraform
 
-    cluster = read_file(file).cluster
+    cluster = judged_file(file).cluster
     title = f"GKE cluster {cluster.name} in {cluster.spec.location}, family {cluster.family.id}"
     with refusing():
         resources = desired(cluster)

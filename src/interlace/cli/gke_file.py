@@ -12,6 +12,7 @@ from interlace.cli.exits import Code, Exit
 
 if TYPE_CHECKING:
     from interlace.gke.reading import Document
+    from interlace.rules.finding import Finding
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -37,8 +38,38 @@ def refusing() -> Iterator[None]:
 
 
 def read_file(file: str) -> Document:
-    """Read the cluster file. Raises Exit with all that is wrong in it."""
+    """Read the cluster file. Raises Exit with all that is wrong in its form."""
     from interlace.gke.reading import read
 
     with refusing():
         return read(file)
+
+
+def judged_file(file: str) -> Document:
+    """Read the cluster file for a verb that makes something of it: what breaks a rule is refused too.
+
+    Warnings go to stderr. Raises Exit.
+    """
+    document = read_file(file)
+    findings = findings_in(document)
+    broken = [each for each in findings if each.severity == "error"]
+    if broken:
+        raise Exit(Code.REFUSED, "\n".join(sentence(each, document) for each in broken))
+    for each in findings:
+        if each.severity == "warning":
+            click.echo(f"interlace: warning: {sentence(each, document)}", err=True)
+    return document
+
+
+def findings_in(document: Document) -> tuple[Finding, ...]:
+    """What the rules say about the file, worst first. Raises Exit."""
+    from interlace.gke.rules.checking import check_cluster
+
+    with refusing():
+        return check_cluster(document.cluster)
+
+
+def sentence(finding: Finding, document: Document) -> str:
+    """A finding as an error of the file: place, pointer, what is wrong, what to do, and the rule."""
+    remedy = f"{finding.remedy[:1].upper()}{finding.remedy[1:]}" if finding.remedy else ""
+    return str(document.error(finding.text, pointer=finding.pointer, cause="", remedy=f"{remedy} [{finding.rule}]"))
