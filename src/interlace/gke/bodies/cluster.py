@@ -49,8 +49,7 @@ def cluster(
         maintenancePolicy=maintenance,
         workloadIdentityConfig=nested(workloadPool=workload_pool),
         nodePools=listed(pools),
-        **more,
-    )
+    ) | given(**more)
 
 
 def addresses(
@@ -71,8 +70,7 @@ def addresses(
         servicesIpv4CidrBlock=services,
         clusterSecondaryRangeName=pods_name,
         servicesSecondaryRangeName=services_name,
-        **more,
-    )
+    ) | given(**more)
 
 
 def networking(*, dataplane: str | None = None, multi: bool | None = None, **more: Any) -> Body | None:

@@ -53,8 +53,7 @@ def network(
         networkProfile=None
         if profile is None
         else compute_url(profile, collection="global/networkProfiles", project=project, version=version),
-        **more,
-    )
+    ) | given(**more)
 
 
 def subnetwork(
@@ -78,8 +77,7 @@ def subnetwork(
         ipCidrRange=range,
         privateIpGoogleAccess=private_google_access,
         secondaryIpRanges=listed(ranges),
-        **more,
-    )
+    ) | given(**more)
 
 
 def firewall(
@@ -106,8 +104,7 @@ def firewall(
         allowed=listed(_traffic(each) for each in allowed),
         denied=listed(_traffic(each) for each in denied),
         sourceRanges=listed(sources),
-        **more,
-    )
+    ) | given(**more)
 
 
 def _traffic(traffic: Traffic) -> Body:
@@ -130,8 +127,8 @@ def group_placement(
     ``more``: further fields of the placement as the API names them.
     """
     placement = given(
-        collocation=collocation, vmCount=vm_count, maxDistance=max_distance, gpuTopology=gpu_topology, **more
-    )
+        collocation=collocation, vmCount=vm_count, maxDistance=max_distance, gpuTopology=gpu_topology
+    ) | given(**more)
     return given(name=name, description=description, region=region, groupPlacementPolicy=placement)
 
 
@@ -174,5 +171,4 @@ def reservation(
             "instanceProperties": given(machineType=machine_type, **(instance or {})),
         },
         specificReservationRequired=specific,
-        **more,
-    )
+    ) | given(**more)

@@ -82,8 +82,7 @@ def node_config(
         reservationAffinity=reservation,
         hostMaintenancePolicy=nested(maintenanceInterval=host_maintenance),
         spot=spot,
-        **more,
-    )
+    ) | given(**more)
 
 
 def _accelerator(accelerator: Accelerator) -> Body:
@@ -126,8 +125,7 @@ def autoscaling(
         totalMinNodeCount=total_minimum,
         totalMaxNodeCount=total_maximum,
         locationPolicy=location_policy,
-        **more,
-    )
+    ) | given(**more)
 
 
 def node_pool(
@@ -166,5 +164,4 @@ def node_pool(
         autoscaling=scaling,
         version=node_version,
         maxPodsConstraint=nested(maxPodsPerNode=None if max_pods is None else str(max_pods)),
-        **more,
-    )
+    ) | given(**more)

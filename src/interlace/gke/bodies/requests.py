@@ -72,6 +72,30 @@ def listing(key: Key, *, project: str, version: str = "v1") -> Request:
     return Request(service=service_of(key.kind), method="GET", path=path, query=dict(QUERY))
 
 
+def change(key: Key, body: dict[str, Any], *, project: str, version: str = "v1") -> Request:
+    """The request that changes some fields: PATCH for Compute, PUT with the name for Kubernetes Engine."""
+    path = path_of(key, project=project, version=version)
+    if service_of(key.kind) == "compute":
+        return Request(service="compute", method="PATCH", path=path, query=dict(QUERY), body=body)
+    named = body | {"name": name_of(key, project=project)}
+    return Request(service="container", method="PUT", path=path, query=dict(QUERY), body=named)
+
+
+def call(key: Key, verb: str, body: dict[str, Any], *, project: str, version: str = "v1") -> Request:
+    """A verb of a resource that is more than a change of fields: ``setSize``, ``setPrivateIpGoogleAccess``."""
+    path = path_of(key, project=project, version=version)
+    if service_of(key.kind) == "compute":
+        return Request(service="compute", method="POST", path=f"{path}/{verb}", query=dict(QUERY), body=body)
+    named = body | {"name": name_of(key, project=project)}
+    return Request(service="container", method="POST", path=f"{path}:{verb}", query=dict(QUERY), body=named)
+
+
+def name_of(key: Key, *, project: str) -> str:
+    """Full name of a resource of Kubernetes Engine, as its requests repeat it."""
+    collection = "nodePools" if key.kind == "nodePool" else "clusters"
+    return f"{parent_of(key, project=project)}/{collection}/{key.name}"
+
+
 def delete(key: Key, *, project: str, version: str = "v1") -> Request:
     """The request that takes a resource away."""
     path = path_of(key, project=project, version=version)
