@@ -38,6 +38,7 @@ from interlace.node.nri.metrics import Metrics as NriMetrics
 from interlace.node.nri.switch import switch_on
 from interlace.node.offering import Offering
 from interlace.node.outage import OutageWatch
+from interlace.node.ownership import Ownership
 from interlace.node.peers import PeersWatch
 from interlace.node.plugin import Calls, Registration, dra_services
 from interlace.node.prepare import Preparer
@@ -97,6 +98,7 @@ class _Agent:
             self._client,
             node=settings.node_name,
             rival_timeout=settings.rival_timeout,
+            ownership=Ownership(config, node=settings.node_name),
             on_published=self._published,
         )
         self._sweeper = Sweeper(
