@@ -244,7 +244,7 @@ async def test_pairs_name_a_slow_node_and_go_on_after_an_interruption(
     document = json.loads(ended.out)
     assert document["simulated"] is True
     named = {(each["kind"], tuple(each["names"])) for each in document["findings"]}
-    assert ("node", ("tray-03",)) in named
+    assert named == {("node", ("tray-03",))}
     assert len(document["pairs"]) == 6
     assert kept()[: len(before)] == before
     readings = [json.loads(line) for line in kept()[1:]]

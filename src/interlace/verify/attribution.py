@@ -135,11 +135,12 @@ def suspects(
 
 
 def _medians(matches: Mapping[Match, list[Reading]]) -> dict[Match, float]:
-    taken = {
-        match: [each.busbw for each in readings if each.busbw is not None and each.outcome == "measured"]
-        for match, readings in matches.items()
-    }
+    taken = {match: _measured(readings) for match, readings in matches.items()}
     return {match: median(values) for match, values in taken.items() if values and min(values) > 0}
+
+
+def _measured(readings: Iterable[Reading]) -> list[float]:
+    return [each.busbw for each in readings if each.busbw is not None and each.outcome == "measured"]
 
 
 class _View:
@@ -155,7 +156,7 @@ class _View:
     ) -> None:
         self.pairs = pairs
         self.values = {match: math.log(value) for match, value in pairs.items()}
-        self.count = {match: sum(each.busbw is not None for each in matches[match]) for match in pairs}
+        self.read = {match: [math.log(value) for value in _measured(matches[match])] for match in pairs}
         self.uplinks, blocks = _uplinks(self.values, cliques=cliques, noise=noise)
         self.fit: Fit = fit(self.values, blocks=blocks, assumed_noise=noise)
 
@@ -170,7 +171,7 @@ class _View:
         for match in self._slow_pairs(SURE_LINK):
             kind: Literal["link", "pair"] = "link" if self._told_apart(match) else "pair"
             share, busbw = math.exp(self.fit.residuals[match]), self.pairs[match]
-            yield _slow(kind, match.nodes, group, share=share, busbw=busbw, readings=self.count[match])
+            yield _slow(kind, match.nodes, group, share=share, busbw=busbw, readings=len(self.read[match]))
         for names, effect in self.uplinks.items():
             yield _slow("uplink", names, group, share=math.exp(effect), busbw=typical * math.exp(effect))
         if expected is not None and typical < expected:
@@ -182,7 +183,7 @@ class _View:
         elif expected is not None and len(self.pairs) < PARTNERS:
             for match, busbw in self.pairs.items():
                 if busbw < expected:
-                    count = self.count[match]
+                    count = len(self.read[match])
                     yield _slow("pair", match.nodes, group, share=busbw / expected, busbw=busbw, readings=count)
 
     def suspects(self, sure: float) -> dict[Match, float]:
@@ -200,7 +201,7 @@ class _View:
 
     def _slow_pairs(self, sure: float) -> Iterator[Match]:
         for match, residual in sorted(self.fit.residuals.items()):
-            error = self.fit.residual_error(match, readings=self.count[match])
+            error = self.fit.residual_error(match, readings=self.read[match])
             if residual < math.log1p(-FLOOR) and -residual > sure * error:
                 yield match
 

@@ -8,7 +8,7 @@ slow with everybody has an effect, a path that is slow alone has a residual. Pur
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
@@ -26,6 +26,8 @@ _STILL: Final = 5e-4
 """Far below any noise."""
 _FREE: Final = 40
 """Free values from which the noise is estimated well enough to stand alone."""
+_SPREAD_FROM: Final = 5
+"""Readings of one pair from which their spread means something."""
 _MAD_FROM: Final = 8
 """Nodes from which the spread of their effects means something."""
 
@@ -42,9 +44,10 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     noise: float
     """Standard deviation of one reading."""
 
-    def residual_error(self, match: Match, *, readings: int) -> float:
-        """Standard error of a residual whose pair was read so many times."""
-        own = _MEDIAN_ERROR * self.noise / math.sqrt(readings) if readings > 1 else self.noise
+    def residual_error(self, match: Match, *, readings: Sequence[float]) -> float:
+        """Standard error of a residual whose pair gave these readings. Some pairs are noisier than most."""
+        noise = max(self.noise, spread(readings)) if len(readings) >= _SPREAD_FROM else self.noise
+        own = _MEDIAN_ERROR * noise / math.sqrt(len(readings)) if len(readings) > 1 else noise
         return math.hypot(own, *(self.errors.get(node, 0.0) for node in match.nodes))
 
 
@@ -64,8 +67,34 @@ def fit(
     for match, value in taken.items():
         for node in match.nodes:
             around.setdefault(node, []).append((value, match.partner(node)))
-    effects = {node: 0.0 for node, matches in sorted(around.items()) if len(matches) >= PARTNERS}
-    typical = median(taken.values())
+    own = {
+        node: median([value for value, _ in matches])
+        for node, matches in sorted(around.items())
+        if len(matches) >= PARTNERS
+    }
+    # Beginning at zero, few nodes can settle where one bad node's slowness is shared out among its partners, and no
+    # step of one effect alone leads away from there. So a start at the nodes' own medians is tried too.
+    middle, upper = median(taken.values()), median(own.values()) if own else 0.0
+    starts = [(middle, dict.fromkeys(own, 0.0)), (upper, {node: value - upper for node, value in own.items()})]
+    typical, effects = min(
+        ((typical, _polished(effects, around, typical=typical)) for typical, effects in starts),
+        key=lambda found: sum(abs(each) for each in _residuals(taken, found[1], typical=found[0]).values()),
+    )
+    if effects and len(effects) == len(around):  # a shift of all effects is twice that of what is typical
+        shift = median(effects.values())
+        effects = {node: effect - shift for node, effect in effects.items()}
+        typical += 2 * shift
+    residuals = _residuals(taken, effects, typical=typical)
+    noise = _noise(residuals, free=len(taken) - len(effects), assumed=assumed_noise)
+    spread = MAD * median(abs(each) for each in effects.values()) if len(effects) >= _MAD_FROM else 0.0
+    errors = {node: max(_MEDIAN_ERROR * noise / math.sqrt(len(around[node])), spread) for node in effects}
+    return Fit(typical=typical, effects=effects, errors=errors, residuals=residuals, noise=noise)
+
+
+def _polished(
+    effects: dict[str, float], around: Mapping[str, list[tuple[float, str]]], *, typical: float
+) -> dict[str, float]:
+    """The effects once each is the median of what the others leave for it; changes ``effects``."""
     for _ in range(_SWEEPS):
         moved = 0.0
         for node, before in effects.items():
@@ -74,23 +103,24 @@ def fit(
             effects[node] = own
         if moved < _STILL:
             break
-    if effects and len(effects) == len(around):  # a shift of all effects is twice that of what is typical
-        shift = median(effects.values())
-        effects = {node: effect - shift for node, effect in effects.items()}
-        typical += 2 * shift
-    residuals = {
-        match: value - typical - sum(effects.get(node, 0.0) for node in match.nodes) for match, value in taken.items()
+    return effects
+
+
+def _residuals(values: Mapping[Match, float], effects: Mapping[str, float], *, typical: float) -> dict[Match, float]:
+    return {
+        match: value - typical - sum(effects.get(node, 0.0) for node in match.nodes) for match, value in values.items()
     }
-    noise = _noise(residuals, free=len(taken) - len(effects), assumed=assumed_noise)
-    spread = MAD * median(abs(each) for each in effects.values()) if len(effects) >= _MAD_FROM else 0.0
-    errors = {node: max(_MEDIAN_ERROR * noise / math.sqrt(len(around[node])), spread) for node in effects}
-    return Fit(typical=typical, effects=effects, errors=errors, residuals=residuals, noise=noise)
+
+
+def spread(values: Sequence[float]) -> float:
+    """Standard deviation of normal values, from the median of their distances to the median."""
+    middle = median(values)
+    return MAD * median([abs(each - middle) for each in values])
 
 
 def _noise(residuals: Mapping[Match, float], *, free: int, assumed: float) -> float:
     """Of one reading. A fit with few free values follows them, so that their residuals are too small."""
     if free < 1:
         return assumed
-    middle = median(residuals.values())
-    found = MAD * median(abs(each - middle) for each in residuals.values()) * math.sqrt(len(residuals) / free)
+    found = spread(list(residuals.values())) * math.sqrt(len(residuals) / free)
     return found if free >= _FREE else max(found, assumed)

@@ -57,6 +57,26 @@ def test_of_two_nodes_alone_the_pair_is_named_and_neither_node() -> None:
     assert "at least 250 GB/s" in found.findings[0].text
 
 
+def test_of_a_few_nodes_a_slow_one_is_named_alone_whatever_the_noise() -> None:
+    for count in (4, 5, 6):
+        plan = Plan(nodes=NODES[:count], noise=0.02)
+        for seed in range(30):
+            found = _attributed(World(seed=seed, slow={NODES[count - 1]: 0.7}, spread=(0.001, 0.002)), plan)
+            assert _named(found) == {("node", (NODES[count - 1],))}
+            assert abs(found.typical["inside", None] - 160.0) < 2.0
+
+
+def test_a_pair_that_is_only_noisier_than_others_is_not_named() -> None:
+    readings = World(spread=(0.01, 0.02)).readings(ALL)
+    noisy = match("node-03", "node-11")
+    values = (120.0, 128.0, 154.0, 135.0, 110.0, 159.0, 161.0)
+    readings = [each for each in readings if each.match != noisy]
+    readings += [Reading(match=noisy, stage=1, attempt=number, busbw=busbw) for number, busbw in enumerate(values)]
+    assert not attribute(readings).findings
+    steady = [Reading(match=noisy, stage=1, attempt=number, busbw=135.0 + number / 10) for number in range(7)]
+    assert _named(attribute([*readings[:-7], *steady])) == {("link", noisy.nodes)}
+
+
 def test_of_four_nodes_with_two_faults_pairs_are_named_and_no_link() -> None:
     plan = Plan(nodes=NODES[:4], noise=0.01)
     slow = {"node-03": 0.7, ("node-00", "node-02"): 0.5}

@@ -39,8 +39,8 @@ class Answering:
         self.pace = pace
         """Seconds between two lines of the log."""
         self.asked: list[Question] = []
+        """May be cleared: attempts are counted in it."""
         self._tests: dict[str, _Test] = {}
-        self._times: dict[tuple[tuple[str, ...], int | None], int] = {}
 
     def takes(self, pod: BoundPod) -> bool:
         """Whether the pod is one of a test."""
@@ -72,14 +72,13 @@ class Answering:
 
     async def _answer(self, nodes: tuple[str, ...], env: Mapping[str, str], write: Callable[[str], None]) -> int:
         rail = int(env["RAIL"]) if env.get("RAIL") else None
-        attempt = self._times[nodes, rail] = self._times.get((nodes, rail), -1) + 1
         question = Question(
             nodes=nodes,
             collective=env["COLLECTIVE"],
             least=_bytes(env["DATA_MIN"]),
             most=_bytes(env["DATA_MAX"]),
             rail=rail,
-            attempt=attempt,
+            attempt=sum((each.nodes, each.rail) == (nodes, rail) for each in self.asked),
         )
         self.asked.append(question)
         answer = self.model.answer(question)
