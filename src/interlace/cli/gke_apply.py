@@ -66,7 +66,7 @@ def apply(
     Exit 0 if all is done; 1 if something that exists is not well; 2 if it was refused before anything was sent; 3 if
     nothing could be read; 4 if something failed or may still go on; 130 after Ctrl-C.
     """
-    chosen = session(file=file, endpoint=endpoint, state=state)
+    chosen = session(file=file, endpoint=endpoint, state=state, judged=True)
     if not yes and not may_ask():
         raise Exit(Code.REFUSED, "nobody can be asked here; look at `interlace gke plan`, then say --yes")
     run = _Run(chosen, replace=replace, prune=prune, parallel=parallel, as_json=as_json)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from interlace.cli.exits import Code, Exit
-from interlace.cli.gke_file import file_option, read_file, refusing
+from interlace.cli.gke_file import file_option, judged_file, read_file, refusing
 
 if TYPE_CHECKING:
     from interlace.gke.client import Client
@@ -130,9 +130,10 @@ class Session:
         return " ".join([*parts, *more])
 
 
-def session(*, file: str, endpoint: str | None, state: str | None) -> Session:
-    """Read the cluster file. Raises Exit with all that is wrong in it."""
-    return Session(read_file(file).cluster, endpoint=endpoint, state=state, file=file)
+def session(*, file: str, endpoint: str | None, state: str | None, judged: bool = False) -> Session:
+    """Read the cluster file. ``judged``: what breaks a rule is refused too. Raises Exit with all that is wrong."""
+    document = judged_file(file) if judged else read_file(file)
+    return Session(document.cluster, endpoint=endpoint, state=state, file=file)
 
 
 def run_engine(main: Coroutine[Any, Any, Code]) -> None:

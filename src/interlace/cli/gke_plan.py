@@ -44,7 +44,7 @@ def plan(
     Exit 0; with --exit-code 1 if something differs; 2 for bad input, without credentials or network; 3 if Google does
     not let it be read.
     """
-    chosen = session(file=file, endpoint=endpoint, state=state)
+    chosen = session(file=file, endpoint=endpoint, state=state, judged=True)
 
     async def main() -> Code:
         from interlace.cli import gke_plan_view as view

@@ -139,7 +139,7 @@ def markdown(plan: Plan, *, price: Price, simulated: bool) -> Iterator[str]:
     if simulated:
         yield "**Simulated:** no request went to Google."
         yield ""
-    yield f"{summary(plan)}. " + (f"About {plan.minutes} min (an estimate)." if plan.minutes else "")
+    yield f"{summary(plan)}.{f' About {plan.minutes} min (an estimate).' if plan.minutes else ''}"
     yield ""
     yield f"Price of the whole cluster: {price}."
     changes = [step for step in plan.steps if step.action != "keep" or step.trouble]

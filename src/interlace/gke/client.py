@@ -7,6 +7,7 @@ Invariant: every call ends within its time or raises; a mutation goes out twice 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -46,8 +47,11 @@ class Dropped(Exception):
 class Client:
     """Calls over ``send``. ``simulated`` is None until an answer has come."""
 
-    def __init__(self, send: Send, *, authorizer: Authorizer | None = None, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, send: Send, *, authorizer: Authorizer | None = None, patience: float = PATIENCE, where: str = ""
+    ) -> None:
         self._send = send
+        self._where = where
         self._authorizer = authorizer or Anonymous()
         self._patience = patience
         self.simulated: bool | None = None
@@ -109,8 +113,9 @@ class Client:
             request = msgspec.structs.replace(request, query={**request.query, "pageToken": token})
 
     def _unreachable(self, request: Request, why: str) -> Unreachable:
+        where = self._where or HOSTS.get(request.service, request.service)
         return Unreachable(
-            f"{HOSTS.get(request.service, request.service)}: no answer to {request.method} {request.path} ({why})",
+            f"{where}: no answer to {request.method} {request.path} ({why})",
             remedy="Check the network and the proxy of this machine, then run the same command again",
         )
 
@@ -136,7 +141,7 @@ async def open_client(
 
         if authorizer is None:
             authorizer = GoogleCredentials() if base is None else Anonymous()
-        yield Client(send, authorizer=authorizer, patience=patience)
+        yield Client(send, authorizer=authorizer, patience=patience, where=base or "")
 
 
 async def _send(
@@ -152,9 +157,13 @@ async def _send(
             names = {name.lower(): value for name, value in response.headers.items()}
             return Answer(status=response.status, headers=names, body=_decoded(raw))
     except aiohttp.ClientConnectorError as error:
-        raise Dropped(error.os_error.strerror or str(error), sent=False) from None
+        raise Dropped(_said(error.os_error), sent=False) from None
     except (aiohttp.ClientError, OSError) as error:
         raise Dropped(str(error) or type(error).__name__, sent=True) from None
+
+
+def _said(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
 
 
 def _decoded(raw: bytes) -> Any:

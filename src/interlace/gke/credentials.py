@@ -16,7 +16,7 @@ SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 LIMIT: Final = 60.0
 """Seconds for finding or refreshing credentials."""
 
-_LOGIN: Final = "log in with `gcloud auth application-default login`, or point GOOGLE_APPLICATION_CREDENTIALS at a key"
+_LOGIN: Final = "Log in with `gcloud auth application-default login`, or point GOOGLE_APPLICATION_CREDENTIALS at a key"
 
 
 class Authorizer(Protocol):
@@ -49,7 +49,7 @@ class GoogleCredentials:
                     return await asyncio.to_thread(self._headers, renew=renew)
             except TimeoutError:
                 raise CredentialsError(
-                    f"Google credentials: none within {LIMIT:.0f} s", remedy=f"Check the network, or {_LOGIN}"
+                    f"Google credentials: none within {LIMIT:.0f} s", remedy=f"Check the network. {_LOGIN}"
                 ) from None
 
     def _headers(self, *, renew: bool) -> dict[str, str]:
@@ -68,12 +68,10 @@ class GoogleCredentials:
             if renew or not self._credentials.valid:
                 self._credentials.refresh(transport.Request())
         except errors.DefaultCredentialsError:
-            raise CredentialsError("Google credentials: none were found", remedy=_LOGIN.capitalize()) from None
+            raise CredentialsError("Google credentials: none were found", remedy=_LOGIN) from None
         except errors.GoogleAuthError as error:
             said = str(error.args[0] if error.args else error).partition("\n")[0][:300]
-            raise CredentialsError(
-                "Google credentials: they cannot be refreshed", cause=said, remedy=_LOGIN.capitalize()
-            ) from None
+            raise CredentialsError("Google credentials: they cannot be refreshed", cause=said, remedy=_LOGIN) from None
         headers = {"authorization": f"Bearer {self._credentials.token}"}
         if quota := getattr(self._credentials, "quota_project_id", None):
             headers["x-goog-user-project"] = quota

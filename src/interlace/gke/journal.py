@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -44,10 +44,14 @@ class JournalError(Exception):
 
 
 class Journal:
-    """Append-only lines of JSON in ``folder``. One process at a time (see `lock`)."""
+    """Append-only lines of JSON in ``folder``, for one process at a time (see `lock`).
 
-    def __init__(self, folder: Path) -> None:
+    ``sync`` brings an open file to the disk.
+    """
+
+    def __init__(self, folder: Path, *, sync: Callable[[int], None] = os.fsync) -> None:
         self.path = folder / _NAME
+        self._sync = sync
         self._file: int | None = None
         self.entries: list[Entry] = []
         """Lines of earlier runs and of this one, oldest first."""
@@ -94,7 +98,7 @@ class Journal:
             raise JournalError(f"{self.path}: the journal is not open")
         try:
             os.write(self._file, msgspec.json.encode(entry) + b"\n")
-            os.fsync(self._file)
+            self._sync(self._file)
         except OSError as error:
             raise JournalError(
                 f"{self.path}: the journal cannot be written ({error.strerror or error}); "
@@ -107,7 +111,7 @@ class Journal:
         if self._file is not None:
             try:
                 os.ftruncate(self._file, 0)
-                os.fsync(self._file)
+                self._sync(self._file)
             except OSError as error:
                 raise JournalError(f"{self.path}: the journal cannot be emptied ({error.strerror or error})") from None
         self.entries.clear()

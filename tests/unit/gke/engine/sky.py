@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import msgspec
 from interlace.gke.answers import Answer, is_safe
 from interlace.gke.applying import apply
 from interlace.gke.client import Client, Dropped
+from interlace.gke.cluster import FabricCluster
 from interlace.gke.desired import desired
 from interlace.gke.destroying import destroy, settle, teardown
 from interlace.gke.journal import Journal, adopted
@@ -22,6 +25,7 @@ from interlace.gke.picture import scope_of_cluster
 from interlace.gke.plan import Plan, Task, make_plan, tasks
 from interlace.gke.reading import parse
 from interlace.gke.request import Request
+from interlace.gke.resource import Key, Resource
 from interlace.gke.scheduling import Ending
 from interlace.sim.gke.cloud import Cloud
 from interlace.sim.gke.faults import Kind
@@ -49,6 +53,12 @@ spec:
 SMALL = MEGA.replace("a3-mega", "a3-high").replace("name: mega", "name: high")
 
 
+@cache
+def cluster_of(text: str) -> FabricCluster:
+    """Read a cluster file, each once."""
+    return parse(text).cluster
+
+
 class Sent(NamedTuple):
     """One line of the cloud's log."""
 
@@ -64,30 +74,39 @@ class Crash(BaseException):
 
 
 class Sky:
-    """A cloud with the running loop's clock. ``crash``: given the number and the moment of a request, whether to die."""
+    """A cloud with the running loop's clock. ``crash``: whether to die at a moment of the request of a number."""
 
-    def __init__(self, *, seconds: float = 1.0, text: str = MEGA) -> None:
+    def __init__(self, *, seconds: float = 1.0, text: str = MEGA, narrow: bool = False) -> None:
+        """``narrow``: with one NIC for GPUs instead of all, where the number of resources does not matter."""
+        self.narrow = narrow
         self.world = World(
             projects=(PROJECT,), clock=lambda: asyncio.get_running_loop().time(), durations=Durations.every(seconds)
         )
         furnish(self.world, default_network=True)
         self.cloud = Cloud(self.world)
         self.log: list[Sent] = []
-        self.file = parse(text).cluster
+        self.file = cluster_of(text)
         self.crash: Callable[[int, str], bool] = lambda *_: False
         self._numbers = itertools.count()
 
     def read(self, text: str) -> None:
         """Take another cluster file."""
-        self.file = parse(text).cluster
+        self.file = cluster_of(text)
+
+    def wanted(self) -> tuple[Resource, ...]:
+        """What should exist."""
+        found = desired(self.file)
+        return tuple(_narrowed(each) for each in found if not _wide(each.key)) if self.narrow else found
 
     async def send(self, request: Request, headers: Mapping[str, str]) -> Answer:
         """One request, as a client sends it."""
         number = next(self._numbers)
+        line = f"{request.method} {request.path}"
         self._may_die(number, "before")
+        if self.world.faults.striking(line, (Kind.DROPPED_BEFORE,)):
+            raise Dropped("connection reset", sent=True)
         await asyncio.sleep(LATENCY)
         answer = self._answer(request)
-        line = f"{request.method} {request.path}"
         dropped = self.world.faults.striking(line, (Kind.DROPPED_AFTER,))
         while request.path.endswith("/wait") and answer.body.get("status") == "RUNNING":
             found = self.world.operations.find(request.path.split("/")[-2])
@@ -113,21 +132,40 @@ class Sky:
         if self.crash(number, moment):
             raise Crash(f"{moment} request {number}")
 
-    def mutations(self) -> list[tuple[str, str]]:
-        """Mutations that the cloud took, in the order of their coming."""
-        return [
-            (each.method, each.path)
-            for each in self.log
-            if not is_safe(Request(service="", method=each.method, path=each.path)) and each.status < 300
-        ]
+    def mutations(self) -> list[str]:
+        """Mutations that came, in the order of their coming: method, path and what is made."""
+        found = []
+        for each in self.log:
+            if not is_safe(Request(service="", method=each.method, path=each.path)):
+                body = each.body or {}
+                name = (body.get("cluster") or body.get("nodePool") or body).get("name", "")
+                found.append(f"{each.method} {each.path} {name}".rstrip())
+        return found
 
-    def names(self) -> list[str]:
-        """Everything that exists, by kind and name."""
-        return sorted("/".join(path.split("/")[-2:]) for path in self.paths())
+    def twice(self) -> list[str]:
+        """Mutations that came more than once."""
+        return [line for line, count in Counter(self.mutations()).items() if count > 1]
 
     def paths(self) -> list[str]:
         """Paths of everything that exists."""
         return sorted(self.world.store.objects)
+
+
+def _wide(key: Key) -> bool:
+    """Whether it belongs to another NIC than the first."""
+    return key.name[-1].isdigit() and not key.name.endswith("-1")
+
+
+def _narrowed(resource: Resource) -> Resource:
+    after = tuple(key for key in resource.after if not _wide(key))
+    body = dict(resource.body)
+    if resource.key.kind == "nodePool":
+        networking = body["networkConfig"]
+        body["networkConfig"] = {
+            **networking,
+            "additionalNodeNetworkConfigs": networking["additionalNodeNetworkConfigs"][:1],
+        }
+    return msgspec.structs.replace(resource, after=after, body=body)
 
 
 class Run(NamedTuple):
@@ -140,10 +178,15 @@ class Run(NamedTuple):
         return {str(task): ending.state for task, ending in self.endings.items()}
 
 
+def _journal(folder: Path) -> Journal:
+    """Without waiting for a disk: what a kill leaves of a file does not depend on that."""
+    return Journal(folder, sync=lambda _: None)
+
+
 async def plan_on(sky: Sky, folder: Path) -> Plan:
     """Look and compare."""
-    wanted = desired(sky.file)
-    with Journal(folder) as journal:
+    wanted = sky.wanted()
+    with _journal(folder) as journal:
         picture = await observe(Client(sky.send), scope_of_cluster(sky.file, wanted))
         return make_plan(wanted, picture, owner_of(sky.file), adopted=adopted(journal.entries))
 
@@ -152,8 +195,8 @@ async def apply_on(
     sky: Sky, folder: Path, *, replace: bool = False, prune: bool = False, parallel: int = 16, patience: float = 60
 ) -> Run:
     """Look, compare, do."""
-    wanted = desired(sky.file)
-    with Journal(folder) as journal:
+    wanted = sky.wanted()
+    with _journal(folder) as journal:
         client = Client(sky.send, patience=patience)
         picture = await observe(client, scope_of_cluster(sky.file, wanted))
         plan = make_plan(wanted, picture, owner_of(sky.file), adopted=adopted(journal.entries))
@@ -163,9 +206,9 @@ async def apply_on(
 
 async def destroy_on(sky: Sky, folder: Path, *, with_foreign_rules: bool = False) -> dict[Task, Ending[Task]]:
     """Look, and take away."""
-    wanted = desired(sky.file)
+    wanted = sky.wanted()
     keys = {resource.key for resource in wanted}
-    with Journal(folder) as journal:
+    with _journal(folder) as journal:
         client, ours = Client(sky.send, patience=60), adopted(journal.entries)
         picture = await observe(client, scope_of_cluster(sky.file, wanted))
         picture = await settle(client, journal, picture, keys)
