@@ -163,6 +163,10 @@ class PrivateCluster(Api, frozen=True, kw_only=True):
     enable_private_nodes: bool = False
 
 
+class WorkloadIdentity(Api, frozen=True, kw_only=True):
+    workload_pool: str = ""
+
+
 class Cluster(Api, frozen=True, kw_only=True):
     name: str = ""
     status: str = ""
@@ -179,5 +183,6 @@ class Cluster(Api, frozen=True, kw_only=True):
     ip_allocation_policy: IpAllocation = IpAllocation()
     maintenance_policy: MaintenancePolicy = MaintenancePolicy()
     private_cluster_config: PrivateCluster = PrivateCluster()
+    workload_identity_config: WorkloadIdentity = WorkloadIdentity()
     autopilot: Switch = Switch()
     node_pools: tuple[NodePool, ...] = ()

@@ -58,8 +58,14 @@ def check_observed(state: State, *, now: datetime | None = None) -> tuple[Findin
     """Findings about what there is in a project, worst first."""
     subject = Subject(state=state, now=now)
     outcome = RULES.check(subject, unread=subject.unread)
-    unread = (_unread(section, outcome.skipped[section]) for section in SECTIONS if section in outcome.skipped)
-    return ordered((*outcome.findings, *unread))
+    skipped: dict[str, tuple[str, ...]] = {}
+    for section, rules in outcome.skipped.items():
+        above = section.partition("/")[0]
+        part = above if above in subject.unread else section
+        skipped[part] = tuple(dict.fromkeys((*skipped.get(part, ()), *rules)))
+    return ordered(
+        (*outcome.findings, *(_unread(section, skipped[section]) for section in SECTIONS if section in skipped))
+    )
 
 
 def check_requests(requests: Iterable[Request]) -> tuple[Finding, ...]:
@@ -100,10 +106,15 @@ def _judged(draft: Draft, *, source: Source) -> tuple[Finding, ...]:
 
 
 def _unread(section: str, rules: tuple[str, ...]) -> Finding:
+    areas = ", ".join(dict.fromkeys(rule.partition(".")[0] for rule in rules))
+    count = f"{len(rules)} rules about {areas}" if len(rules) > 3 else f"rule {', '.join(rules)}"
+    absent = "does not exist or was not read" if section in ("cluster", "kubernetes") else "was not read"
     return Finding(
         rule=NOT_OBSERVED,
         severity="info",
         pointer=f"/{section}",
-        text=f"{section} was not observed, so nothing is known about {', '.join(rules)}",
-        remedy="give a bundle that has it, or ask for the right to read it",
+        text=f"{section} {absent}, so nothing is known about what is judged by {count}",
+        remedy="check again when the cluster is there"
+        if section == "cluster"
+        else "ask for the right to read it, or give a bundle that has it",
     )

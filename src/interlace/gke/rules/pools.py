@@ -251,6 +251,9 @@ def _scopes(subject: Subject) -> Iterator[Breach]:
     needs=("cluster",),
 )
 def _service_account(subject: Subject) -> Iterator[Breach]:
+    cluster = subject.state.cluster
+    if cluster and cluster.workload_identity_config.workload_pool:
+        return
     for pool in subject.pools:
         config = pool.pool.config
         account = config.service_account

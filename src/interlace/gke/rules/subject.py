@@ -189,28 +189,28 @@ class Subject:
         """The pool that is asked for; where no name was given, the only one with GPUs."""
         return next((pool for pool in self.pools if pool.wanted), None)
 
-    @property
+    @cached_property
     def networks(self) -> tuple[At[Network], ...]:
         return located("networks", self.state.networks)
 
-    @property
+    @cached_property
     def subnetworks(self) -> tuple[At[Subnetwork], ...]:
         return located("subnetworks", self.state.subnetworks)
 
-    @property
+    @cached_property
     def reservations(self) -> tuple[At[Reservation], ...]:
         return located("reservations", self.state.reservations)
 
-    @property
+    @cached_property
     def policies(self) -> tuple[At[ResourcePolicy], ...]:
         return located("resourcePolicies", self.state.resource_policies)
 
-    @property
+    @cached_property
     def kubernetes_networks(self) -> tuple[At[KubernetesNetwork], ...]:
         kubernetes = self.state.kubernetes
         return located("kubernetes/networks", kubernetes.networks if kubernetes else None)
 
-    @property
+    @cached_property
     def param_sets(self) -> tuple[At[ParamSet], ...]:
         kubernetes = self.state.kubernetes
         return located("kubernetes/gkeNetworkParamSets", kubernetes.gke_network_param_sets if kubernetes else None)
