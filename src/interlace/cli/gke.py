@@ -20,6 +20,7 @@ class Steps(Verbs):
         "drift": ("interlace.cli.gke_drift:drift", "Show what differs from the file by now."),
         "adopt": ("interlace.cli.gke_adopt:adopt", "Take over what exists under the names of the file."),
         "destroy": ("interlace.cli.gke_destroy:destroy", "Take away what was made, and nothing else."),
+        "import": ("interlace.cli.gke_import:import_", "Read gcloud commands: a cluster file, or requests."),
         "export": ("interlace.cli.gke_export:export", "Print it as gcloud script, Terraform JSON or requests."),
         "check": ("interlace.cli.gke_check:check", "Say what is wrong with a cluster, or in the way of one."),
     }

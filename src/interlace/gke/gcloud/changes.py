@@ -69,7 +69,7 @@ def _resize(call: Call, settings: Settings, faults: Faults) -> list[Request]:
     if call.has("--size") == call.has("--num-nodes"):
         call.refuse("exactly one of --num-nodes and --size must be given")
     number = values.number(call, "--num-nodes" if call.has("--num-nodes") else "--size")
-    faults.count(number, flag="--num-nodes")
+    del faults
     key = Key("nodePool", f"{place}/{name}", pool)
     return [requests.call(key, "setSize", {"nodeCount": number}, project=project, version=CONTAINER[call.track])]
 
@@ -80,7 +80,7 @@ def _upgrade(call: Call, settings: Settings, faults: Faults) -> list[Request]:
     name, project = of.only_name(call, what="cluster"), of.project(call, settings)
     place = of.location(call, settings)
     if not call.switch("--master"):
-        call.refuse("an upgrade of nodes is not taken", cause="gcloud asks the service for the image of the nodes.")
+        call.refuse("an upgrade of nodes is not taken", cause="The service is asked for the image of the nodes.")
     version = call.text("--cluster-version")
     if version is None:
         call.refuse("--cluster-version is missing", cause="Without it the request depends on the service.")
@@ -90,6 +90,7 @@ def _upgrade(call: Call, settings: Settings, faults: Faults) -> list[Request]:
 
 def _update_pool(call: Call, settings: Settings, faults: Faults) -> list[Request]:
     """``container node-pools update`` with one kind of change."""
+    del faults
     name, project = of.only_name(call, what="node pool"), of.project(call, settings)
     place = of.location(call, settings)
     cluster = _cluster(call, settings)
@@ -97,10 +98,10 @@ def _update_pool(call: Call, settings: Settings, faults: Faults) -> list[Request
     if call.has("--enable-autoupgrade") or call.has("--enable-autorepair"):
         call.refuse(
             "a change of autoupgrade or autorepair is not taken",
-            cause="gcloud sends both, and asks the service for the one that is not said.",
+            cause="Both go out, and gcloud asks the service for the one that is not said.",
         )
     if call.has("--enable-autoscaling"):
-        scaling = pools.scaling(call, faults) or {"enabled": False}
+        scaling = pools.scaling(call) or {"enabled": False}
         update = {"desiredNodePoolId": name, "desiredNodePoolAutoscaling": scaling}
         return [requests.change(Key("cluster", place, cluster), {"update": update}, project=project, version=version)]
     locations = values.listed(call, "--node-locations")
@@ -147,8 +148,8 @@ CHANGES: Final[dict[str, Change]] = {
 }
 
 NOT_TAKEN: Final[dict[str, str]] = {
-    "compute firewall-rules update": "gcloud sends the rule as the service has it, with the change.",
-    "compute networks update": "gcloud asks before it changes a network.",
+    "compute firewall-rules update": "The rule goes out as the service has it, with the change.",
+    "compute networks update": "A network is changed only after a question.",
     "container clusters update": "Most of its changes hold what the service answered.",
 }
 """Commands that change something and are refused, and why."""

@@ -98,8 +98,8 @@ def cluster(call: Call, settings: Settings, faults: Faults) -> Resource:
     alias = call.switch("--enable-ip-alias")
     body = cluster_body(
         name=name,
-        pools=[_default_pool(call, faults)],
-        addresses=_addresses(call, faults, alias=alias),
+        pools=[_default_pool(call)],
+        addresses=_addresses(call, alias=alias),
         private=private,
         locations=sorted(values.listed(call, "--node-locations") or ()),
         maintenance=_maintenance(call),
@@ -108,7 +108,6 @@ def cluster(call: Call, settings: Settings, faults: Faults) -> Resource:
     pods = call.text("--cluster-ipv4-cidr")
     if pods is not None and not alias:
         body["clusterIpv4Cidr"] = pods
-    faults.labels(said.get("resourceLabels"))
     return Resource(key=Key("cluster", location, name), project=project, body=body, version=CONTAINER[call.track])
 
 
@@ -131,7 +130,7 @@ def _check(call: Call) -> None:
     number = values.number(call, "--num-nodes")
     if number is not None and number > min(MOST_NODES, most or MOST_NODES):
         call.refuse(
-            f"--num-nodes={number} is not taken", cause="gcloud makes several pools of so many nodes.",
+            f"--num-nodes={number} is not taken", cause="Several pools are made of so many nodes.",
             remedy="Make the pools with node-pools create.",
         )  # fmt: skip
     if number == 0:
@@ -168,7 +167,7 @@ def _private(call: Call) -> Body | None:
     return given(enablePrivateNodes=True, masterIpv4CidrBlock=space, enablePrivateEndpoint=endpoint or None)
 
 
-def _addresses(call: Call, faults: Faults, *, alias: bool | None) -> Body | None:
+def _addresses(call: Call, *, alias: bool | None) -> Body | None:
     if alias is False:
         return {"useRoutes": True}
     if not alias:
@@ -183,17 +182,10 @@ def _addresses(call: Call, faults: Faults, *, alias: bool | None) -> Body | None
         body["createSubnetwork"] = True
         body |= given(subnetworkName=created.get("name"), nodeIpv4CidrBlock=created.get("range"))
     body |= given(clusterIpv4CidrBlock=call.text("--cluster-ipv4-cidr"))
-    body = merged(body, fields(call, "addresses"))
-    for field, flag in (
-        ("clusterIpv4CidrBlock", "--cluster-ipv4-cidr"),
-        ("servicesIpv4CidrBlock", "--services-ipv4-cidr"),
-    ):
-        if field in body and not body[field].startswith("/"):
-            faults.range(body[field], flag=flag)
-    return body
+    return merged(body, fields(call, "addresses"))
 
 
-def _default_pool(call: Call, faults: Faults) -> Body:
+def _default_pool(call: Call) -> Body:
     surge, missing = values.number(call, "--max-surge-upgrade"), values.number(call, "--max-unavailable-upgrade")
     if call.track != "ga" and (surge is None) != (missing is None):
         call.refuse("--max-surge-upgrade and --max-unavailable-upgrade belong together")
@@ -202,13 +194,13 @@ def _default_pool(call: Call, faults: Faults) -> Body:
         upgrade["maxSurge"] = 1
     return node_pool(
         name=call.text("--node-pool-name") or "default-pool",
-        config=pools.nodes(call, faults),
-        nodes=pools.count(call, faults),
+        config=pools.nodes(call),
+        nodes=pools.count(call),
         auto_repair=call.switch("--enable-autorepair") is not False,
         auto_upgrade=call.switch("--enable-autoupgrade") is not False,
         placement=pools.placement(call),
         upgrade=upgrade,
-        scaling=pools.scaling(call, faults),
+        scaling=pools.scaling(call),
         **fields(call, "pool"),
     )
 

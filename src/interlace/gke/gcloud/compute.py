@@ -42,7 +42,6 @@ def network(call: Call, settings: Settings, faults: Faults) -> Resource:
         )
     said = fields(call, "network")
     faults.name(name, what="network")
-    faults.mtu(said.get("mtu"))
     return Resource(key=Key("network", "global", name), project=project, body=merged(body, said), version=version)
 
 
@@ -61,11 +60,6 @@ def subnetwork(call: Call, settings: Settings, faults: Faults) -> Resource:
     access = call.switch("--enable-private-ip-google-access")
     vpc = of.network(call, "--network", call.text("--network") or "")
     faults.name(name, what="subnet")
-    if space is not None:
-        faults.range(space, flag="--range")
-    elif not said.keys() & {"reservedInternalRange"} and said.get("stackType") != "IPV6_ONLY":
-        faults.add("range", f"the subnet {name} has no --range", "Write --range=192.168.1.0/24")
-    faults.ranges((each.range for each in secondary), flag="--secondary-range")
     body = bodies.subnetwork(
         name=name,
         network=vpc,
@@ -114,10 +108,6 @@ def firewall(call: Call, settings: Settings, faults: Faults) -> Resource:
             {"metadata": f"{detail.upper().replace('-', '_')}_METADATA"} if detail else {}
         )
     faults.name(name, what="firewall rule")
-    if direction == "EGRESS" and said.keys() & {"sourceRanges", "sourceTags", "sourceServiceAccounts"}:
-        faults.add("direction", f"the rule {name} for EGRESS has sources", "Write --destination-ranges, or INGRESS")
-    faults.ranges(said.get("sourceRanges", ()), flag="--source-ranges")
-    faults.ranges(said.get("destinationRanges", ()), flag="--destination-ranges")
     body = bodies.firewall(
         name=name,
         network=vpc,
@@ -199,14 +189,13 @@ def reservation(call: Call, settings: Settings, faults: Faults) -> Resource:
     if sharing == "local":
         more["shareSettings"] = {"shareType": "LOCAL"}
     faults.name(name, what="reservation")
-    specific = call.switch("--require-specific-reservation")
     body = bodies.reservation(
         name=name,
         zone=zone,
         count=values.number(call, "--vm-count") or 0,
         machine_type=call.text("--machine-type") or "",
         project=project,
-        specific=bool(specific) if call.track == "ga" else specific,
+        specific=bool(call.switch("--require-specific-reservation")),
         policies=values.pairs(call, "--resource-policies"),
         shared_with=shared,
         version=COMPUTE[call.track],

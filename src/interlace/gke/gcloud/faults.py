@@ -1,13 +1,12 @@
-"""What gcloud sends without a word and the service refuses, or what is no value yet but a word to be replaced.
+"""Names that the service refuses although gcloud sends them, and words that a reader of the page was to replace.
 
-Invariant: a fault is an error with a rule, the line of the page and a remedy; commands with faults make no requests.
+What else gcloud does not notice is for the rules about requests (``gke/rules``). Invariant: a fault is an error with a
+rule, the line of the page and a remedy; commands with faults make no requests.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
-from collections.abc import Iterable, Mapping
 from typing import Final
 
 from interlace.gke.gcloud.call import Call
@@ -16,8 +15,6 @@ from interlace.rules.pointer import pointer
 
 NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
-_LABEL_KEY: Final = re.compile(r"[a-z][-_a-z0-9]{0,62}\Z")
-_LABEL_VALUE: Final = re.compile(r"[-_a-z0-9]{0,63}\Z")
 _WORDS: Final = "PREFIX|PROJECT|REGION|ZONE|LOCATION|VERSION|CLUSTER|NAME|NETWORK|SUBNET|RANGE|RESERVATION"
 _PLACEHOLDER: Final = re.compile(rf"(?<![A-Za-z0-9])(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|{_WORDS})(?![A-Za-z0-9])")
 
@@ -76,11 +73,6 @@ class Faults:
     def add(self, rule: str, text: str, remedy: str) -> None:
         self.found.append(finding(rule, self.call.line, text, remedy))
 
-    @property
-    def replaced(self) -> bool:
-        """Whether some values are placeholders: others of the same command are then not judged."""
-        return any(each.rule == "gcloud.placeholder" for each in self.found)
-
     def name(self, name: str, *, what: str, pattern: re.Pattern[str] = NAME) -> None:
         """A name must be one that the service takes."""
         if not pattern.match(name) and not placeholder(name):
@@ -89,34 +81,3 @@ class Faults:
                 "name", f"the name {name} of the {what} is refused by the service",
                 f"Begin with a lower-case letter; lower-case letters, digits and hyphens, at most {most}",
             )  # fmt: skip
-
-    def mtu(self, mtu: int | None) -> None:
-        if mtu is not None and not 1300 <= mtu <= 8896:
-            self.add("mtu", f"the MTU {mtu} is refused by the service", "Write 1300 to 8896; GPUDirect wants 8244")
-
-    def range(self, text: str, *, flag: str) -> None:
-        """An address range must be one, with the address of a network."""
-        try:
-            ipaddress.ip_network(text)
-        except ValueError:
-            if not placeholder(text):
-                self.add("range", f"{flag}={text} is no address range", "Write it like 192.168.1.0/24")
-
-    def labels(self, labels: Mapping[str, str] | None) -> None:
-        """Labels of Google Cloud are in lower case."""
-        for key, value in (labels or {}).items():
-            if not _LABEL_KEY.match(key) or not _LABEL_VALUE.match(value):
-                self.add("label", f"the label {key}={value} is refused by the service", "Write labels in lower case")
-
-    def count(self, count: int | None, *, flag: str) -> None:
-        if count is not None and count < 0:
-            self.add("node-count", f"{flag}={count} is no number of nodes", "Write 0 or more")
-
-    def bounds(self, name: str, low: int | None, high: int | None) -> None:
-        """A pool that grows needs a top, not below its bottom."""
-        if low is not None and high is not None and low > high:
-            self.add("autoscaling", f"{name}: the least, {low}, is above the most, {high}", "Swap or change them")
-
-    def ranges(self, texts: Iterable[str], *, flag: str) -> None:
-        for text in texts:
-            self.range(text, flag=flag)

@@ -74,20 +74,24 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     refusal: PageError | None = None
 
 
-def invocations(page: Page, *, known: Mapping[str, str], project: str) -> list[Invocation]:
+def invocations(
+    page: Page, *, known: Mapping[str, str], project: str, unset: dict[str, int] | None = None
+) -> list[Invocation]:
     """The gcloud commands of a page in the order in which a shell would run them.
 
     ``known``: variables that are set from outside and stay as they are. A command whose words cannot be known has a
-    ``refusal``. Raises PageError for loops that cannot be unrolled.
+    ``refusal``; with ``unset`` a variable without a value stands for its own name, and is put there with the line.
+    Raises PageError for loops that cannot be unrolled.
     """
-    unrolled = _Unrolled(known, project)
+    unrolled = _Unrolled(known, project, unset)
     unrolled.run(page.statements)
     return unrolled.found
 
 
 class _Unrolled:
-    def __init__(self, known: Mapping[str, str], project: str) -> None:
+    def __init__(self, known: Mapping[str, str], project: str, unset: dict[str, int] | None) -> None:
         self.known = known
+        self.unset = unset
         self.project = project
         self.variables: dict[str, str | Unset] = dict(known)
         self.found: list[Invocation] = []
@@ -153,10 +157,20 @@ class _Unrolled:
         )
 
     def _expand(self, word: Word) -> list[str]:
+        self._name(word)
         return expand(word, self.variables, project=self.project)
+
+    def _name(self, word: Word) -> None:
+        """Let variables without a value stand for their own names, if that is wanted."""
+        for part in word.parts if self.unset is not None else ():
+            value = self.variables.get(part.text)
+            if part.kind == "variable" and part.other is None and not isinstance(value, str) and self.unset is not None:
+                self.unset.setdefault(part.text, word.line)
+                self.variables[part.text] = part.text
 
     def _text(self, word: Word) -> str:
         """A value that is not cut at spaces."""
+        self._name(word)
         parts = tuple(msgspec.structs.replace(part, quoted=True) for part in word.parts)
         return "".join(expand(Word(parts, word.line), self.variables, project=self.project))
 

@@ -44,7 +44,7 @@ def pool(call: Call, settings: Settings, faults: Faults) -> Resource:
     if not cluster:
         call.refuse("no cluster is named", remedy="Give --cluster.")
     of.plain(call, "--cluster", cluster)
-    config = merged(nodes(call, faults), fields(call, "pool-node"), _disks_of_boot(call))
+    config = merged(nodes(call), fields(call, "pool-node"), _disks_of_boot(call))
     sandbox = values.pairs(call, "--sandbox")
     if sandbox is not None:
         if sandbox.get("type") != "gvisor":
@@ -54,13 +54,13 @@ def pool(call: Call, settings: Settings, faults: Faults) -> Resource:
     network = merged(fields(call, "pool-network"), _pod_ranges(call))
     nics = [values.members(call, "--additional-node-network", each) for each in call.all("--additional-node-network")]
     faults.name(name, what="node pool", pattern=CLUSTER_NAME)
+    least = values.number(call, "--min-provision-nodes")
     if call.switch("--enable-best-effort-provision"):
-        least = values.number(call, "--min-provision-nodes")
         said["bestEffortProvisioning"] = given(enabled=True, minProvisionNodes=least)
     body = node_pool(
         name=name,
         config=config,
-        nodes=count(call, faults),
+        nodes=count(call),
         nics=[Nic(each["network"], each["subnetwork"]) for each in nics],
         network=network,
         locations=sorted(values.listed(call, "--node-locations") or ()),
@@ -68,7 +68,7 @@ def pool(call: Call, settings: Settings, faults: Faults) -> Resource:
         auto_upgrade=call.switch("--enable-autoupgrade") is not False,
         placement=placement(call),
         upgrade=_upgrade(call),
-        scaling=scaling(call, faults),
+        scaling=scaling(call),
         **said,
     )
     return Resource(
@@ -80,12 +80,9 @@ def pool(call: Call, settings: Settings, faults: Faults) -> Resource:
     )
 
 
-def nodes(call: Call, faults: Faults) -> Body:
+def nodes(call: Call) -> Body:
     """What each node is, as far as both kinds of commands say it the same way."""
     said = fields(call, "node")
-    if call.has("--workload-metadata-from-node"):
-        call.refuse("--workload-metadata-from-node is not taken", remedy="Write --workload-metadata.")
-    faults.labels(said.get("resourceLabels"))
     shielded = (call.switch("--shielded-secure-boot"), call.switch("--shielded-integrity-monitoring"))
     if (shielded[0] is None) != (shielded[1] is None):
         call.refuse("--shielded-secure-boot and --shielded-integrity-monitoring belong together")
@@ -106,10 +103,9 @@ def nodes(call: Call, faults: Faults) -> Body:
     return merged(typed, said)
 
 
-def count(call: Call, faults: Faults) -> int:
+def count(call: Call) -> int:
     """Nodes in each zone."""
     number = values.number(call, "--num-nodes")
-    faults.count(number, flag="--num-nodes")
     return NODES if number is None else number
 
 
@@ -124,19 +120,13 @@ def placement(call: Call) -> Body | None:
     )
 
 
-def scaling(call: Call, faults: Faults) -> Body | None:
+def scaling(call: Call) -> Body | None:
     """Bounds between which GKE changes the number of nodes."""
     names = ("--min-nodes", "--max-nodes", "--total-min-nodes", "--total-max-nodes")
     low, high, total_low, total_high = (values.number(call, name) for name in names)
     policy = call.text("--location-policy")
     if not call.switch("--enable-autoscaling"):
         return None
-    if high is None and total_high is None:
-        faults.add("autoscaling", "--enable-autoscaling has no upper bound", "Write --max-nodes or --total-max-nodes")
-    faults.bounds("autoscaling", low, high)
-    faults.bounds("autoscaling", total_low, total_high)
-    for name, number in zip(names, (low, high, total_low, total_high), strict=True):
-        faults.count(number, flag=name)
     return autoscaling(
         minimum=low, maximum=high, total_minimum=total_low, total_maximum=total_high, location_policy=policy
     )
