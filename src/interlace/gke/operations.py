@@ -115,23 +115,20 @@ async def finish(
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
-    first = True
     while not operation.done:
-        age = loop.time() - began
-        if age >= within:
-            raise Late(what, name=operation.name, seconds=within)
-        if not first and operation.service != "compute":
-            await asyncio.sleep(min(max(FIRST_LOOK, _PART * age), SLOWEST_LOOK, within - age))
         asked = loop.time()
-        answer = read_operation(
-            await client.ask(look(operation, project=project, version=version)), service=operation.service
-        )
+        request = look(operation, project=project, version=version)
+        answer = read_operation(await client.ask(request), service=operation.service)
         if answer is not None:
             operation = answer
             told(operation)
-        if not operation.done and operation.service == "compute" and loop.time() - asked < FIRST_LOOK:
-            await asyncio.sleep(FIRST_LOOK)  # a server whose `wait` does not wait
-        first = False
+        now = loop.time()
+        if operation.done:
+            break
+        if now - began >= within:
+            raise Late(what, name=operation.name, seconds=within)
+        if now - asked < FIRST_LOOK:  # a server that does not wait with its answer
+            await asyncio.sleep(min(max(FIRST_LOOK, _PART * (now - began)), SLOWEST_LOOK, began + within - now))
     if operation.message or operation.code:
         raise OperationFailed(what, code=operation.code, message=operation.message or operation.code)
     return operation

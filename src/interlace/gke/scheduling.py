@@ -47,7 +47,11 @@ async def run_in_order(
     ``work`` raises Failure for what went wrong with this piece alone; anything else ends the whole. Raises
     graphlib.CycleError before anything starts. Cancelling cancels what runs.
     """
-    sorter = TopologicalSorter({key: [other for other in others if other in needs] for key, others in needs.items()})
+    sorter: TopologicalSorter[K] = TopologicalSorter()
+    for key in needs:  # first, so that what is ready at once begins in the order of `needs`
+        sorter.add(key)
+    for key, others in needs.items():
+        sorter.add(key, *(other for other in others if other in needs))
     sorter.prepare()
     endings: dict[K, Ending[K]] = {}
     room = asyncio.Semaphore(parallel)

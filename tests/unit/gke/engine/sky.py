@@ -110,11 +110,12 @@ class Sky:
         dropped = self.world.faults.striking(line, (Kind.DROPPED_AFTER,))
         while request.path.endswith("/wait") and answer.body.get("status") == "RUNNING":
             found = self.world.operations.find(request.path.split("/")[-2])
-            if found is None or found.due == float("inf"):
-                break
             self._may_die(number, "amid")
-            await asyncio.sleep(max(found.due - asyncio.get_running_loop().time(), 0.001))
+            left = min(found.due - asyncio.get_running_loop().time(), 120.0) if found else 0.0
+            await asyncio.sleep(max(left, 0.001))
             answer = self._answer(request)
+            if left == 120.0:
+                break
         self.log.append(Sent(request.method, request.path, request.query, request.body, answer.status))
         await asyncio.sleep(LATENCY)
         self._may_die(number, "after")
