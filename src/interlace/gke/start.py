@@ -29,8 +29,8 @@ spec:
   family: {family}
   # version: "{version}"  # else that of the channel; {floor}
   upgrades:
-    # Nodes of a running job must not be replaced. A cluster in a channel cannot turn node upgrades off, so they are
-    # held: control plane patches come, nodes stay until you take the hold away or the version's support ends.
+    # Nodes of a running job must not be replaced. A cluster in a channel cannot turn node upgrades off, but hold them.
+    # Patches of the control plane come; nodes stay until you take this away, or support of their version ends.
     channel: regular  # rapid, regular, stable, extended; none: a static version
     hold:
       start: {today}T00:00:00Z

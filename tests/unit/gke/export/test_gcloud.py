@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 
+from interlace.gke import importing
+from interlace.gke.bodies.requests import create
 from interlace.gke.cluster import FabricCluster
 from interlace.gke.desired import desired
 from interlace.gke.errors import Refused
 from interlace.gke.export.commands import Command, commands
 from interlace.gke.export.gcloud import as_script
 from interlace.gke.reading import read_cluster
+from interlace.gke.resource import Resource
 from tests.unit.gke.spec.clusters import FAMILIES, cluster, pool
 from tests.unit.gke.spec.test_desired import clusters
 
@@ -166,6 +171,21 @@ def test_whatever_a_file_says_gcloud_has_the_commands_and_flags(found: FabricClu
     for command in all_commands(found):
         assert _known(list(command.ask[1:]))
         assert _known(list(command.run[1:]))
+
+
+@given(found=clusters())
+@settings(max_examples=30, deadline=None)
+def test_the_importer_reads_the_commands_as_the_requests_that_the_file_means(found: FabricCluster) -> None:
+    resources = desired(found)
+    page = "\n".join(shlex.join(commands(each)[0].run) for each in resources)
+    read, _ = importing.requests(page)
+    assert list(read) == [create(_without_hold(each)) for each in resources]
+
+
+def _without_hold(resource: Resource) -> Resource:
+    """A hold is a command of its own behind the one that makes the cluster."""
+    body = {key: value for key, value in resource.body.items() if key != "maintenancePolicy"}
+    return msgspec.structs.replace(resource, body=body)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
