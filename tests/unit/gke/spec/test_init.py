@@ -88,7 +88,7 @@ def test_every_key_of_a_start_that_is_commented_out_is_taken_without_the_comment
     assert len(begins) > 10
     for index in begins:
         end = index + 1
-        while lines[end].lstrip().startswith("#   "):
+        while end < len(lines) and lines[end].lstrip().startswith("#   "):
             end += 1
         parse("\n".join([*lines[:index], *(line.replace("# ", "", 1) for line in lines[index:end]), *lines[end:]]))
 
