@@ -49,7 +49,7 @@ class Cloud:
                 return injected(route, fault, _meant(route, name, raw))
             if route.service in world.disabled:
                 raise disabled(route.service)
-            body = self._decoded(route, raw)
+            body = self._decoded(route, raw, numbers="enum-encoding=int" in query.get("$alt", ""))
             name = self._by_id(name)
             call = Call(route=route, line=line, path=name, parameters=parameters, query=dict(query), body=body)
             return self._answered(call)
@@ -88,30 +88,30 @@ class Cloud:
         number, slash, rest = tail.partition("/")
         return f"{head}/{self.world.projects[0]}{slash}{rest}" if number in {NUMBER, "-"} else name
 
-    def _decoded(self, route: Route, raw: bytes) -> Json | None:
-        """The body, checked against the schema of the method, without what the server alone writes."""
+    def _decoded(self, route: Route, raw: bytes, *, numbers: bool) -> Json | None:
+        """The body, checked against the schema of the method, without what the server alone writes.
+
+        ``numbers``: the client writes numbers for enum values, as google-cloud-container does.
+        """
         method = route.method
-        if not raw:
-            body: Any = None
-        else:
-            try:
-                body = json.loads(raw)
-            except ValueError:
-                raise Refusal(400, "Invalid JSON payload received. Parser error.", "parseError") from None
-        if method is None or method.request is None:
-            return dict(body) if isinstance(body, dict) else None
-        if body is None:
-            body = {}
+        try:
+            body: Any = json.loads(raw) if raw else {}
+        except (ValueError, RecursionError):
+            raise Refusal(400, "Invalid JSON payload received. Parser error.", "parseError") from None
         if not isinstance(body, dict):
             raise Refusal(400, "Invalid JSON payload received. Root element must be a message.", "parseError")
+        if method is None or method.request is None:
+            return body if raw else None
         known = _document(route)
-        body = dict(known.without_output(body, method.request))
-        for problem in known.problems(body, method.request):
+        sent: Json = known.without_output(body, method.request)
+        if numbers:
+            sent = known.with_names(sent, method.request)
+        for problem in known.problems(sent, method.request):
             raise _problem(route, problem)
         for field in schemas.required(known, method) or _needed(route):
-            if not body.get(field):
+            if not sent.get(field):
                 raise invalid(f"resource.{field}", "", "The field is required.")
-        return body
+        return sent
 
     def _token(self, call: Call) -> tuple[str, str, str] | None:
         token = call.query.get("requestId", "")

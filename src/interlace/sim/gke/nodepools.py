@@ -152,7 +152,7 @@ def check(world: World, call: Call, cluster_path: str, cluster: Json, document: 
 
 
 def check_networks(world: World, cluster: Json, document: Json) -> None:
-    """The additional networks exist, are no network of another NIC, and the cluster takes them."""
+    """The additional networks exist, each NIC has its own (for RDMA: subnetwork), the cluster takes them."""
     extra = document["networkConfig"].get("additionalNodeNetworkConfigs", [])
     if extra and not cluster["networkConfig"].get("enableMultiNetworking"):
         raise bad_request("additional_node_network_configs requires a cluster with multi-networking enabled.")
@@ -168,9 +168,9 @@ def check_networks(world: World, cluster: Json, document: Json) -> None:
             raise bad_request(f'Network "{each.get("network")}" does not exist.')
         if below is None or not below["network"].endswith(f"/{network}"):
             raise bad_request(f'Subnetwork "{each.get("subnetwork")}" does not exist in network "{each["network"]}".')
-        if network in seen:
+        if subnet in seen or (network in seen and not found.get("networkProfile")):
             raise bad_request(f'Network "{each.get("network")}" is used by more than one interface of the nodes.')
-        seen.append(network)
+        seen += [network, subnet]
 
 
 def _check_policy(world: World, call: Call, document: Json) -> None:
@@ -277,6 +277,8 @@ def _reservation(world: World, project: str, document: Json) -> Json | None:
         return None
     value = document["config"]["reservationAffinity"]["values"][0].partition("/reservationBlocks")[0]
     place = f"zones/{document['locations'][0]}"
+    if value.startswith("projects/") and value.count("/") == 3:  # of another project, named without its zone
+        value = value.replace("/reservations/", f"/{place}/reservations/")
     return world.store.get(relative(value, project=project, collection="reservations", place=place))
 
 

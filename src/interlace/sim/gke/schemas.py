@@ -57,6 +57,22 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         """``value`` without what the server alone writes: what is left of a request body."""
         return self._pruned(value, {"$ref": name}, output=False)
 
+    def with_names(self, value: Any, name: str) -> Any:
+        """``value`` with the names of enum values that came as numbers, taken as positions in the document."""
+        return self._named(value, {"$ref": name})
+
+    def _named(self, value: Any, schema: Json) -> Any:
+        schema = self._resolved(schema)
+        if isinstance(value, list):
+            return [self._named(each, schema.get("items", {})) for each in value]
+        if isinstance(value, dict):
+            properties = schema.get("properties", {})
+            return {key: self._named(each, properties.get(key, {})) for key, each in value.items()}
+        choices = schema.get("enum")
+        if choices and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
+            return choices[value]
+        return value
+
     def known(self, value: Any, name: str) -> Any:
         """``value`` without properties that this version does not have: what it shows of an object made in another."""
         return self._pruned(value, {"$ref": name}, output=True)

@@ -219,7 +219,7 @@ async def serve_gke(
     server = GkeServer(Cloud(world), clock=tick)
     app = web.Application(client_max_size=_BODY_LIMIT)
     app.router.add_route("*", "/{tail:.*}", server.handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port, reuse_address=True)

@@ -22,6 +22,7 @@ def judge(service: str, version: str, method: str, body: Any) -> list[str]:
     """What is wrong with a good answer of ``method`` (``networks.insert``); by every document that knows the method."""
     found = []
     judged = False
+    version = "v1beta1" if version == "v1alpha1" else version  # of v1alpha1 there is no document
     for definitions, response in _documents(service, version, method):
         judged = True
         found += list(problems(body, {"$ref": response}, definitions, ""))
@@ -62,7 +63,12 @@ def problems(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, An
             yield f"{where}: {value!r} does not match {schema['pattern']}"
 
 
-def _documents(service: str, version: str, method: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+@cache
+def _documents(service: str, version: str, method: str) -> tuple[tuple[Mapping[str, Any], str], ...]:
+    return tuple(_found(service, version, method))
+
+
+def _found(service: str, version: str, method: str) -> Iterator[tuple[Mapping[str, Any], str]]:
     recorded = DATA / "schemas" / f"{service}.{version}.json"
     if recorded.exists():
         raw = _read(str(recorded))

@@ -1,4 +1,4 @@
-"""Faults of the simulated cloud: each can be switched on, strikes what it matches, and has the shape of the real answer."""
+"""Faults of the simulated cloud: each strikes what it matches, as often as was said, and looks like the real one."""
 
 from __future__ import annotations
 
@@ -183,6 +183,7 @@ def test_a_fault_that_is_none_is_explained(text: str, said: str) -> None:
 @given(st.text(max_size=40))
 def test_reading_a_fault_raises_nothing_but_value_errors(text: str) -> None:
     try:
-        assert Fault.parse(text).kind in Kind
-    except ValueError as error:
-        assert text in str(error) or repr(text) in str(error) or "regular expression" in str(error)
+        fault = Fault.parse(text)
+    except ValueError:
+        return
+    assert text.startswith(fault.kind)

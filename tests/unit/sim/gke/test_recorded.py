@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.unit.sim.gke.cloud import ZONE, Clouded, cluster_body, pool_body
+from tests.unit.sim.gke.cloud import CLUSTERS, REGION, ZONE, Clouded, cluster_body
 from tests.unit.sim.gke.judge import DATA
 
-CASES = sorted(path.stem for path in (DATA / "golden").glob("*.json") if path.stem.split("-")[0] in {"net", "sub", "fw", "cl", "np", "gp", "rsv"})
-REFUSED = {
+KINDS = {"net", "sub", "fw", "cl", "np", "gp", "rsv", "wp"}
+CASES = sorted(path.stem for path in (DATA / "golden").glob("*.json") if path.stem.split("-")[0] in KINDS)
+NEVER = {
     "cl-channel-regular-no-upgrade": "Auto_upgrade cannot be false when release_channel REGULAR is set.",
 }
 """What the service is known to refuse."""
 
 
 def bodies(name: str) -> list[tuple[str, str, Any]]:
-    case = json.loads(Path(DATA / "golden" / f"{name}.json").read_text(encoding="utf-8"))
+    """The mutations of a recorded case."""
+    case = json.loads((DATA / "golden" / f"{name}.json").read_text(encoding="utf-8"))
     return [
         (each["method"], each["path"], each["body"])
         for step in case.get("steps", [case])
@@ -28,18 +30,68 @@ def bodies(name: str) -> list[tuple[str, str, Any]]:
     ]
 
 
-def furnished() -> Clouded:
-    """A cloud in which everything exists that recorded requests refer to."""
-    cloud = Clouded(projects=("example-project", "host-project", "owner-project"))
-    cloud.world.catalog.gpu_family_quota = 10_000
+def furnished(kind: str) -> Clouded:
+    """A cloud in which everything exists that recorded requests of a kind refer to, without quotas."""
+    cloud = Clouded(projects=("example-project", "owner-project"))
+    cloud.world.catalog.gpu_family_quota = 1_000_000
     for table in (cloud.world.catalog.global_quotas, cloud.world.catalog.region_quotas):
-        for metric in table:
-            table[metric] = 1e6
+        table.update(dict.fromkeys(table, 1e6))
+    cloud.world.catalog.region_quotas |= {"PREEMPTIBLE_NVIDIA_H200_GPUS": 1e6}
+    names = [
+        *(f"example-net-{number}" for number in range(1, 9)),
+        "example-gvnic-net",
+        "example-rdma-net",
+        "example-primary",
+    ]
+    machines = cloud.world.catalog.machine_types
+    machines.update({name: msgspec.structs.replace(each, zones=()) for name, each in machines.items()})
+    if kind in {"sub", "fw", "cl", "np"}:
+        for name in names:
+            profile = {"networkProfile": "global/networkProfiles/us-central1-a-vpc-roce"} if "rdma" in name else {}
+            cloud.network(name, **profile)
+    if kind == "np":
+        _subnetworks(cloud)
+        for place in (CLUSTERS, CLUSTERS.replace("us-central1-a", "us-central1")):
+            cloud.do("POST", place, {"cluster": cluster_body()})
+        _capacity(cloud)
+    if kind == "cl":
+        ranges = [
+            {"rangeName": "pods", "ipCidrRange": "10.8.0.0/16"},
+            {"rangeName": "services", "ipCidrRange": "10.9.0.0/20"},
+        ]
+        body = {
+            "name": "example-primary-sub",
+            "network": "global/networks/example-primary",
+            "ipCidrRange": "10.0.0.0/20",
+        }
+        cloud.do("POST", f"{REGION}/subnetworks", body | {"secondaryIpRanges": ranges})
     return cloud
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.split("-")[0] in {"net", "gp", "rsv"}])
-def test_recorded_inserts_that_refer_to_nothing_are_taken(name: str) -> None:
-    cloud = furnished()
+def _subnetworks(cloud: Clouded) -> None:
+    for number in range(1, 9):
+        cloud.subnetwork(number)
+        body = {"network": "global/networks/example-rdma-net", "ipCidrRange": f"192.168.{100 + number}.0/24"}
+        cloud.do("POST", f"{REGION}/subnetworks", body | {"name": f"example-rdma-sub-{number - 1}"})
+    body = {"network": "global/networks/example-gvnic-net", "ipCidrRange": "192.168.99.0/24"}
+    cloud.do("POST", f"{REGION}/subnetworks", body | {"name": "example-gvnic-sub"})
+
+
+def _capacity(cloud: Clouded) -> None:
+    near = {"name": "example-policy", "groupPlacementPolicy": {"collocation": "COLLOCATED"}}
+    cloud.do("POST", f"{REGION}/resourcePolicies", near)
+    owners = ZONE.replace("example-project", "owner-project")
+    for place in (ZONE, owners):
+        specific = {"count": "64", "instanceProperties": {"machineType": "a3-megagpu-8g"}}
+        cloud.do("POST", f"{place}/reservations", {"name": "example-reservation", "specificReservation": specific})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_recorded_request_is_taken_or_refused_for_a_known_reason(name: str) -> None:
+    cloud = furnished(name.split("-", maxsplit=1)[0])
     for method, path, body in bodies(name):
-        assert cloud.do(method, path, body)["status"] == "DONE"
+        if name in NEVER:
+            assert cloud.refused(method, path, body)[2] == NEVER[name]
+        else:
+            done = cloud.do(method, path, body)
+            assert (done["status"], "error" in done) == ("DONE", False)
