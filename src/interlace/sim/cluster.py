@@ -38,7 +38,7 @@ from interlace.sim.plane import Plane
 NAMESPACE = "interlace-system"
 _USER = "platform-engineer"
 _LONGEST_FOLDER = 107 - len(
-    "/interlace-12345678/tray-000/var/lib/kubelet/plugins_registry/compute-domain.nvidia.com-12345678-reg.sock"
+    "/il-12345678/tray-000/var/lib/kubelet/plugins_registry/compute-domain.nvidia.com-12345678-reg.sock"
 )
 """The kernel takes 107 bytes for the path of a socket."""
 
@@ -143,7 +143,7 @@ async def run_cluster(
     line for each step, ``show`` the cluster before the installation. Raises NotReachedError if that does not come
     up, and what the control plane raises if its programs are missing.
     """
-    state = Path(tempfile.mkdtemp(prefix="interlace-", dir=folder or _roomy_folder()))
+    state = Path(tempfile.mkdtemp(prefix="il-", dir=folder or _roomy_folder()))
     try:
         with claim_networks(settings.nodes + 1) as networks:
             trays = build_trays(networks[1:], root=state, per_clique=settings.per_clique, fabric=settings.fabric)
