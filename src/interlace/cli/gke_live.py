@@ -21,7 +21,7 @@ from interlace.gke.failures import Unreachable
 from interlace.gke.names import nics
 from interlace.gke.observed.bundle import convert
 from interlace.gke.observed.gathering import Gathered, NothingRead, Target, observe, unreadable
-from interlace.gke.rules.checking import check_cluster, check_observed
+from interlace.gke.rules.checking import check_observed, check_preflight
 from interlace.kube.errors import ConfigError, KubeError
 from interlace.rules.finding import Finding, ordered
 
@@ -83,20 +83,15 @@ async def read_live(
 def judge(
     gathered: Gathered, targets: tuple[Target, ...], *, cluster: FabricCluster | None, now: datetime
 ) -> tuple[Finding, ...]:
-    """Findings for each target; quotas are judged for all pools together. Pointers of a file begin with ``/spec``.
+    """Findings for each target; of a cluster that is not there yet, about its file (``/spec``) in this project.
 
     Raises Refused.
     """
     found: list[Finding] = list(gathered.findings)
+    if cluster is not None and gathered.document.get("cluster") is None:
+        return ordered((*found, *check_preflight(cluster, gathered.document, now=now)))
     for target in targets:
         found += check_observed(convert(_wanting(gathered, target)), now=now)
-    if len(targets) > 1:
-        nodes = sum(target.nodes for target in targets)
-        whole = _wanting(gathered, msgspec.structs.replace(targets[0], nodes=nodes))
-        found = [each for each in found if not each.rule.startswith("quota.")]
-        found += [each for each in check_observed(convert(whole), now=now) if each.rule.startswith("quota.")]
-    if cluster is not None and gathered.document.get("cluster") is None:
-        found += check_cluster(cluster)
     return ordered(found)
 
 

@@ -129,6 +129,7 @@ class ClusterNetworkConfig(Api, frozen=True, kw_only=True):
     subnetwork: str = ""
     datapath_provider: str = ""
     enable_multi_networking: bool = False
+    default_enable_private_nodes: bool = False
 
 
 class IpAllocation(Api, frozen=True, kw_only=True):

@@ -6,15 +6,15 @@ judged; nothing passes in silence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from interlace.gke.cluster import FabricCluster
 from interlace.gke.desired import desired
-from interlace.gke.observed.bundle import BundleError
+from interlace.gke.observed.bundle import BundleError, convert
 from interlace.gke.observed.state import State
 from interlace.gke.request import Request
 from interlace.gke.rules import (
@@ -87,6 +87,42 @@ def check_cluster(cluster: FabricCluster) -> tuple[Finding, ...]:
     draft = planned(cluster, desired(cluster))
     found = _judged(draft, source="planned")
     return ordered(msgspec.structs.replace(each, pointer=spec_pointer(each.pointer, draft=draft)) for each in found)
+
+
+def check_preflight(
+    cluster: FabricCluster, document: Mapping[str, Any], *, now: datetime | None = None
+) -> tuple[Finding, ...]:
+    """What is in the way of making the cluster of a file in a project, worst first.
+
+    ``document``: what was observed, of the form of a bundle, without the cluster. Pointers go into the file
+    (``/spec``) or into the document. Raises SpecErrors and BundleError.
+    """
+    draft = planned(cluster, desired(cluster))
+    there = {section: list(document.get(section) or ()) for section in ("subnetworks", "resourcePolicies")}
+    known = {(section, each.get("name")) for section, listed in there.items() for each in listed}
+    merged = {
+        section: [*listed, *(each for each in draft.document[section] if (section, each.get("name")) not in known)]
+        for section, listed in there.items()
+    }
+    subject = Subject(
+        state=convert(
+            {**document, **merged, "cluster": draft.document["cluster"], "want": {"flavour": cluster.family.id}}
+        ),
+        source="preflight",
+        now=now,
+    )
+    outcome = RULES.check(subject, unread=subject.unread)
+    found = []
+    for each in outcome.findings:
+        section, _, rest = each.pointer.removeprefix("/").partition("/")
+        index = rest.partition("/")[0]
+        ours = section == "cluster" or (section in there and index.isdecimal() and int(index) >= len(there[section]))
+        # The rules that let nodes in are made with the cluster; those of networks that exist are looked at afterwards.
+        if not each.rule.startswith("firewall."):
+            where = spec_pointer(each.pointer, draft=draft) if ours else each.pointer
+            found.append(msgspec.structs.replace(each, pointer=where))
+    skipped = {section: rules for section, rules in outcome.skipped.items() if "/" not in section}
+    return ordered((*found, *(_unread(each, skipped[each]) for each in SECTIONS if each in skipped)))
 
 
 def _judged(draft: Draft, *, source: Source) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from interlace.fabric.minimum import judge
@@ -19,6 +19,8 @@ UPGRADE_HOLDS: Final = frozenset({"NO_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"})
 
 
 _NEWEST: Final = 10**6
+_SOON: Final = timedelta(days=7)
+"""An exclusion that begins within this time counts as if it had begun."""
 
 
 def channel_of(cluster: Cluster) -> str:
@@ -264,7 +266,7 @@ def _holds(exclusion: Exclusion, now: datetime | None) -> bool:
     if exclusion.maintenance_exclusion_options.scope not in UPGRADE_HOLDS:
         return False
     start, end = when(exclusion.start_time), when(exclusion.end_time)
-    return now is None or ((start is None or start <= now) and (end is None or now < end))
+    return now is None or ((start is None or start <= now + _SOON) and (end is None or now < end))
 
 
 def when(text: str) -> datetime | None:

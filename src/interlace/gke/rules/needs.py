@@ -10,7 +10,7 @@ from typing import Final
 
 from interlace.gke.places import short
 from interlace.gke.rules.networks import mtu_of, needed_networks
-from interlace.gke.rules.subject import Subject
+from interlace.gke.rules.subject import Provisioning, Subject
 
 OWN_RULES: Final = 4
 """Firewall rules that GKE makes for a cluster (a Standard cluster has three to five)."""
@@ -30,6 +30,19 @@ class Need:
     more: int
     whole: int
 
+    def times(self, amount: int, what: str) -> Need:
+        """For as many of something on each."""
+        return Need(what=what, more=self.more * amount, whole=self.whole * amount)
+
+
+def nodes(subject: Subject, *kinds: Provisioning) -> Need:
+    """Nodes with GPUs whose machines are taken from ``kinds``; a pool that is not there yet counts as standard."""
+    pools = [pool for pool in subject.pools if pool.provisioning in kinds]
+    more, whole = sum(map(subject.missing, pools)), sum(map(subject.wanted, pools))
+    if subject.pool is None and "standard" in kinds:
+        more, whole = more + subject.state.want.nodes, whole + subject.state.want.nodes
+    return Need(what="nodes", more=more, whole=whole)
+
 
 def networks(subject: Subject) -> Need:
     """VPC networks: one a NIC, one for all RDMA NICs, and that of the cluster."""
@@ -38,9 +51,7 @@ def networks(subject: Subject) -> Need:
         return Need(what="networks", more=0, whole=0)
     want = needed_networks(family)
     there = _there(subject)
-    more = max(0, want - len(there))
-    if subject.state.cluster is None and not [each for each in subject.networks if each.value.name not in there]:
-        more += 1
+    more = max(0, want - len(there)) + _no_primary(subject, there)
     return Need(what="networks", more=more, whole=want + 1)
 
 
@@ -51,8 +62,7 @@ def subnetworks(subject: Subject) -> Need:
         return Need(what="subnets", more=0, whole=0)
     there = _there(subject)
     have = sum(short(each.value.network) in there for each in subject.subnetworks)
-    primary = subject.state.cluster is None and not subject.networks
-    more = max(0, len(family.networks) - have) + primary
+    more = max(0, len(family.networks) - have) + _no_primary(subject, there)
     return Need(what="subnets", more=more, whole=len(family.networks) + 1)
 
 
@@ -64,7 +74,7 @@ def firewalls(subject: Subject) -> Need:
     want = sum(each.mode != "RDMA" for each in family.networks)
     there = _there(subject)
     have = {short(each.network) for each in subject.state.firewalls or ()} & there
-    own = OWN_RULES if subject.state.cluster is None else 0
+    own = OWN_RULES if subject.new else 0
     return Need(what="firewall rules", more=max(0, want - len(have)) + own, whole=want + OWN_RULES)
 
 
@@ -91,6 +101,16 @@ def gigabytes_of_local_ssd(subject: Subject) -> int:
     return (said or (LOCAL_SSDS.get(family.node.transport, 0) if family else 0)) * LOCAL_SSD
 
 
+def _no_primary(subject: Subject, there: set[str]) -> bool:
+    """Whether the network of the cluster is still to be made: there is none but those of the NICs."""
+    if not subject.new:
+        return False
+    named = subject.cluster_network
+    return not (
+        subject.network(named) if named else [each for each in subject.networks if each.value.name not in there]
+    )
+
+
 def _there(subject: Subject) -> set[str]:
     """Names of networks behind NICs that exist: those of the pool, those that are wanted by name, else those that look
     as if they were made for it (custom mode, MTU of the family, not that of the cluster).
@@ -112,4 +132,4 @@ def _there(subject: Subject) -> set[str]:
 
 def _managed(subject: Subject) -> bool:
     """Whether GKE makes the networks, or nothing is known to be wanted."""
-    return bool(subject.pool and subject.pool.managed) or not (subject.nodes_wanted or subject.pool)
+    return bool(subject.pool and subject.pool.managed) or not (subject.state.want.nodes or subject.pool)

@@ -219,8 +219,7 @@ def _overlap_elsewhere(subject: Subject) -> Iterator[Breach]:
 )
 def _size(subject: Subject) -> Iterator[Breach]:
     for pool in subject.pools:
-        nodes = pool.pool.initial_node_count * max(1, len(pool.zones))
-        nodes = max(nodes, subject.state.want.nodes if pool.wanted else 0)
+        nodes = max(pool.made_for, subject.wanted(pool))
         for nic in pool.nics:
             subnet = subject.subnetwork(nic.subnetwork, network=nic.network)
             found = range_of(subnet.value.ip_cidr_range) if subnet else None

@@ -78,7 +78,7 @@ def _blue_green(subject: Subject) -> Iterator[Breach]:
 def _policy_missing(subject: Subject) -> Iterator[Breach]:
     for pool in subject.pools:
         name = short(pool.pool.placement_policy.policy_name)
-        if not name or not subject.whole:
+        if not name or not subject.live:
             continue
         alike = [each.value for each in subject.policies if each.value.name == name]
         regions = {short(each.region) for each in alike if each.region}

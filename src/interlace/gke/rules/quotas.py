@@ -21,14 +21,15 @@ from interlace.gke.quotas import (
     limit,
     metric,
 )
-from interlace.gke.rules.needs import Need, boot_disk, firewalls, gigabytes_of_local_ssd, networks, subnetworks
-from interlace.gke.rules.subject import Subject
+from interlace.gke.rules.needs import Need, boot_disk, firewalls, gigabytes_of_local_ssd, networks, nodes, subnetworks
+from interlace.gke.rules.subject import Provisioning, Subject
 from interlace.rules.finding import Severity
 from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
 
 _ASK: Final = "ask for more at IAM & Admin, Quotas, or free some"
+_EVERY: Final[tuple[Provisioning, ...]] = ("standard", "spot", "reserved")
 _SSD_DISKS: Final = ("", "pd-balanced", "pd-ssd")
 
 
@@ -98,7 +99,8 @@ def _firewalls(subject: Subject) -> Iterator[Breach]:
 )
 def _gpu_family(subject: Subject) -> Iterator[Breach]:
     family = subject.family
-    if family is None or _reserved(subject) or _spot(subject) or not subject.nodes_wanted:
+    need = nodes(subject, "standard")
+    if family is None or not need.whole:
         return
     infos = subject.state.quota_infos
     if find(infos, GPU_FAMILY) is None:
@@ -110,23 +112,25 @@ def _gpu_family(subject: Subject) -> Iterator[Breach]:
         )
         return
     have = gpu_limit(infos, family.node.accelerator, region=subject.region)
-    whole = subject.nodes_wanted * family.node.gpus
+    gpus = need.times(family.node.gpus, "GPUs")
+    severity: Severity | None = "warning" if _may_be_reserved(subject) else None
     if have is None:
         rows = "; ".join(gpu_rows(infos)) or "none"
         yield Breach(
             pointer="/quotaInfos",
-            text=f"no row of quota {GPU_FAMILY} is for {family.node.accelerator} in {subject.region}, and {whole} GPUs "
-            f"are needed; rows: {rows}",
+            text=f"no row of quota {GPU_FAMILY} is for {family.node.accelerator} in {subject.region}, and {gpus.whole} "
+            f"GPUs are needed; rows: {rows}",
+            severity=severity,
         )
         return
-    severity: Severity | None = "warning" if _may_be_reserved(subject) else None
-    breaches = list(_breach(have, Need(what="GPUs", more=0, whole=whole), severity=severity))
+    breaches = list(_breach(have, Need(what="GPUs", more=0, whole=gpus.whole), severity=severity))
     yield from breaches
-    surge = max((pool.surge for pool in subject.pools if pool.wanted), default=0) * family.node.gpus
-    if not breaches and surge and have.value < whole + surge:
+    surge = max((pool.surge for pool in subject.pools if pool.provisioning == "standard"), default=0) * family.node.gpus
+    if not breaches and surge and have.value < gpus.whole + surge:
         yield Breach(
             pointer=have.pointer,
-            text=f"{have.what} is {have.value:g}, enough for {whole} GPUs and not for {surge} more during an upgrade",
+            text=f"{have.what} is {have.value:g}, enough for {gpus.whole} GPUs and not for {surge} more during an "
+            "upgrade",
             remedy="upgrade with maxSurge 0 and maxUnavailable 1, or ask for more",
             severity="warning",
         )
@@ -139,17 +143,11 @@ def _gpu_family(subject: Subject) -> Iterator[Breach]:
     needs=("projectInfo",),
 )
 def _gpus_all_regions(subject: Subject) -> Iterator[Breach]:
-    family = subject.family
-    if family is None:
+    if subject.family is None:
         return
-    gpus = family.node.gpus
-    need = Need(what="GPUs", more=subject.nodes_missing * gpus, whole=subject.nodes_wanted * gpus)
-    severity: Severity | None = "warning" if _reserved(subject) or _may_be_reserved(subject) else None
-    listed = _project(subject, "GPUS_ALL_REGIONS")
-    yield from _breach(listed, need, severity=severity)
-    if listed is None:
-        infos = subject.state.quota_infos
-        yield from _breach(limit(infos, GPUS_ALL_REGIONS, dimensions={}, location="global"), need, severity=severity)
+    infos = subject.state.quota_infos
+    have = _project(subject, "GPUS_ALL_REGIONS") or limit(infos, GPUS_ALL_REGIONS, dimensions={}, location="global")
+    yield from _held_too(subject, have, subject.family.node.gpus, "GPUs")
 
 
 @RULES.rule(
@@ -160,15 +158,10 @@ def _gpus_all_regions(subject: Subject) -> Iterator[Breach]:
 )
 def _spot_gpus(subject: Subject) -> Iterator[Breach]:
     family = subject.family
-    if family is None or not _spot(subject):
-        return
-    kind = family.node.accelerator.split("-")[1].upper()
-    need = Need(
-        what="GPUs",
-        more=subject.nodes_missing * family.node.gpus,
-        whole=subject.nodes_wanted * family.node.gpus,
-    )
-    yield from _breach(_region(subject, f"PREEMPTIBLE_NVIDIA_{kind}_GPUS"), need)
+    if family is not None:
+        kind = family.node.accelerator.split("-")[1].upper()
+        need = nodes(subject, "spot").times(family.node.gpus, "GPUs")
+        yield from _breach(_region(subject, f"PREEMPTIBLE_NVIDIA_{kind}_GPUS"), need)
 
 
 @RULES.rule(
@@ -179,16 +172,12 @@ def _spot_gpus(subject: Subject) -> Iterator[Breach]:
 )
 def _cpus(subject: Subject) -> Iterator[Breach]:
     family = subject.family
-    if family is None or not family.node.vcpus or _reserved(subject):
+    if family is None:
         return
-    vm_family = family.machines[0].partition("-")[0].upper()
-    need = Need(
-        what="CPUs", more=subject.nodes_missing * family.node.vcpus, whole=subject.nodes_wanted * family.node.vcpus
-    )
     region = subject.region
-    own = limit(
-        subject.state.quota_infos, VM_FAMILY, dimensions={"vm_family": vm_family, "region": region}, location=region
-    )
+    dimensions = {"vm_family": family.machines[0].partition("-")[0].upper(), "region": region}
+    own = limit(subject.state.quota_infos, VM_FAMILY, dimensions=dimensions, location=region)
+    need = nodes(subject, "standard", "spot").times(family.node.vcpus, "CPUs")
     severity: Severity | None = "warning" if _may_be_reserved(subject) else None
     yield from _breach(own or _region(subject, "CPUS"), need, severity=severity)
 
@@ -200,13 +189,8 @@ def _cpus(subject: Subject) -> Iterator[Breach]:
     needs=("projectInfo",),
 )
 def _cpus_all_regions(subject: Subject) -> Iterator[Breach]:
-    family = subject.family
-    if family is None or not family.node.vcpus:
-        return
-    vcpus = family.node.vcpus
-    need = Need(what="CPUs", more=subject.nodes_missing * vcpus, whole=subject.nodes_wanted * vcpus)
-    severity: Severity | None = "warning" if _reserved(subject) or _may_be_reserved(subject) else None
-    yield from _breach(_project(subject, "CPUS_ALL_REGIONS"), need, severity=severity)
+    if subject.family is not None:
+        yield from _held_too(subject, _project(subject, "CPUS_ALL_REGIONS"), subject.family.node.vcpus, "CPUs")
 
 
 @RULES.rule(
@@ -218,9 +202,7 @@ def _cpus_all_regions(subject: Subject) -> Iterator[Breach]:
 def _disks(subject: Subject) -> Iterator[Breach]:
     kind, size = boot_disk(subject)
     name = "SSD_TOTAL_GB" if kind in _SSD_DISKS else "DISKS_TOTAL_GB" if kind == "pd-standard" else ""
-    have = _region(subject, name) if name else None
-    need = Need(what="GB of boot disks", more=subject.nodes_missing * size, whole=subject.nodes_wanted * size)
-    yield from _breach(have, need)
+    yield from _breach(_region(subject, name), nodes(subject, *_EVERY).times(size, "GB of boot disks"))
 
 
 @RULES.rule(
@@ -230,13 +212,11 @@ def _disks(subject: Subject) -> Iterator[Breach]:
     needs=("regionInfo",),
 )
 def _local_ssd(subject: Subject) -> Iterator[Breach]:
-    size = gigabytes_of_local_ssd(subject)
-    if not size or _reserved(subject):
-        return
-    need = Need(what="GB of local SSD", more=subject.nodes_missing * size, whole=subject.nodes_wanted * size)
+    need = nodes(subject, "standard", "spot").times(gigabytes_of_local_ssd(subject), "GB of local SSD")
     listed = _region(subject, "LOCAL_SSD_TOTAL_GB")
-    yield from _breach(listed, need)
-    if listed is None:
+    if listed is not None:
+        yield from _breach(listed, need)
+    else:
         yield from _breach(_region(subject, "SSD_TOTAL_GB"), need, severity="warning")
 
 
@@ -247,8 +227,7 @@ def _local_ssd(subject: Subject) -> Iterator[Breach]:
     needs=("regionInfo",),
 )
 def _instances(subject: Subject) -> Iterator[Breach]:
-    need = Need(what="instances", more=subject.nodes_missing, whole=subject.nodes_wanted)
-    yield from _breach(_region(subject, "INSTANCES"), need)
+    yield from _breach(_region(subject, "INSTANCES"), nodes(subject, *_EVERY).times(1, "instances"))
 
 
 @RULES.rule(
@@ -259,13 +238,13 @@ def _instances(subject: Subject) -> Iterator[Breach]:
 )
 def _addresses(subject: Subject) -> Iterator[Breach]:
     cluster, pool = subject.state.cluster, subject.pool
-    private = (cluster and cluster.private_cluster_config.enable_private_nodes) or (
-        pool and pool.pool.network_config.enable_private_nodes
-    )
-    if private:
-        return
-    need = Need(what="public addresses", more=subject.nodes_missing, whole=0)
-    yield from _breach(_region(subject, "IN_USE_ADDRESSES"), need)
+    private = (
+        cluster
+        and (cluster.private_cluster_config.enable_private_nodes or cluster.network_config.default_enable_private_nodes)
+    ) or (pool and pool.pool.network_config.enable_private_nodes)
+    if not private:
+        more = nodes(subject, *_EVERY).more
+        yield from _breach(_region(subject, "IN_USE_ADDRESSES"), Need(what="public addresses", more=more, whole=0))
 
 
 @RULES.rule(
@@ -281,9 +260,11 @@ def _resource_policies(subject: Subject) -> Iterator[Breach]:
     yield from _breach(_region(subject, "RESOURCE_POLICIES"), need)
 
 
-def _reserved(subject: Subject) -> bool:
-    """Whether the wanted pool takes its machines from a reservation."""
-    return subject.pool is not None and bool(subject.pool.specific_reservations)
+def _held_too(subject: Subject, have: Limit | None, amount: int, what: str) -> Iterator[Breach]:
+    """A quota that reservations have taken already when they were made, so that it is no error for their nodes."""
+    open_to_all = list(_breach(have, nodes(subject, "standard", "spot").times(amount, what)))
+    severity: Severity | None = "warning" if _may_be_reserved(subject) or not open_to_all else None
+    yield from _breach(have, nodes(subject, *_EVERY).times(amount, what), severity=severity)
 
 
 def _may_be_reserved(subject: Subject) -> bool:
@@ -297,8 +278,3 @@ def _may_be_reserved(subject: Subject) -> bool:
             for each in subject.reservations
         )
     )
-
-
-def _spot(subject: Subject) -> bool:
-    pool = subject.pool
-    return pool is not None and (pool.pool.config.spot or pool.pool.config.preemptible)

@@ -68,7 +68,7 @@ def _affinity(subject: Subject) -> Iterator[Breach]:
 def _missing(subject: Subject) -> Iterator[Breach]:
     for pool in subject.pools:
         for index, value in enumerate(pool.pool.config.reservation_affinity.values):
-            if not subject.whole or _found(subject, pool, value) is not None:
+            if _found(subject, pool, value) is not None:
                 continue
             foreign = subject.foreign(value)
             yield Breach(
@@ -119,7 +119,7 @@ def _not_active(subject: Subject) -> Iterator[Breach]:
                 pointer=f"{reservation.pointer}/specificReservation/assuredCount",
                 text=f"reservation {value.name} of {_whose(pool)} has {specific.assured_count} of its {specific.count} "
                 f"machines now{': it is not active yet' if none else ''}",
-                severity="error" if none or specific.assured_count < subject.nodes_wanted else "warning",
+                severity="error" if none or specific.assured_count < subject.wanted(pool) else "warning",
             )
 
 
@@ -239,7 +239,7 @@ def _shared(subject: Subject) -> Iterator[Breach]:
 )
 def _size(subject: Subject) -> Iterator[Breach]:
     for pool, reservation in _used(subject):
-        wanted = _wanted(subject, pool)
+        wanted = subject.wanted(pool)
         count = reservation.value.specific_reservation.count
         if count < wanted:
             yield Breach(
@@ -257,10 +257,10 @@ def _size(subject: Subject) -> Iterator[Breach]:
 def _full(subject: Subject) -> Iterator[Breach]:
     for pool, reservation in _used(subject):
         specific = reservation.value.specific_reservation
-        missing = max(0, _wanted(subject, pool) - subject.existing(pool))
+        missing = subject.missing(pool)
         usable = specific.count if specific.assured_count is None else specific.assured_count
         free = usable - specific.in_use_count
-        if missing and specific.count >= _wanted(subject, pool) and usable > 0 and free < missing:
+        if missing and specific.count >= subject.wanted(pool) and usable > 0 and free < missing:
             yield Breach(
                 pointer=f"{reservation.pointer}/specificReservation/inUseCount",
                 text=f"reservation {reservation.value.name} has {max(0, free)} of {usable} machines free, and "
@@ -281,11 +281,11 @@ def _surge(subject: Subject) -> Iterator[Breach]:
         specific = reservation.value.specific_reservation
         if pool is None or cluster is None:
             continue
-        missing = max(0, _wanted(subject, pool) - subject.existing(pool))
+        missing = subject.missing(pool)
         usable = specific.count if specific.assured_count is None else specific.assured_count
         spare = usable - specific.in_use_count - missing
         blue_green = pool.pool.upgrade_settings.strategy == "BLUE_GREEN"
-        surge = _wanted(subject, pool) if blue_green else pool.surge
+        surge = subject.wanted(pool) if blue_green else pool.surge
         if surge and 0 <= spare < surge and usable > 0:
             soon = pool.pool.management.auto_upgrade and not held(cluster, now=subject.now)
             yield Breach(
@@ -322,13 +322,6 @@ def _maintenance(subject: Subject) -> Iterator[Breach]:
                 remedy="look at the reservation with the beta API, which has the field",
                 severity="info",
             )
-
-
-def _wanted(subject: Subject, pool: Pool | None) -> int:
-    """Nodes of a pool: as asked for, else as it was made with."""
-    if pool is None or (pool.wanted and subject.state.want.nodes):
-        return subject.state.want.nodes
-    return pool.pool.initial_node_count * max(1, len(pool.zones))
 
 
 def _used(subject: Subject, *, any_machine: bool = False) -> Iterator[tuple[Pool | None, At[Reservation]]]:

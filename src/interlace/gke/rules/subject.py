@@ -23,8 +23,11 @@ from interlace.gke.observed.state import State
 from interlace.gke.places import short
 from interlace.rules.pointer import pointer
 
-Source = Literal["observed", "planned", "requested"]
-"""Whether the state is there, follows from a cluster file, or is what somebody's requests would make."""
+Source = Literal["observed", "planned", "requested", "preflight"]
+"""Whether the state is there, follows from a cluster file, or is what somebody's requests would make; preflight: a
+cluster that follows from a file, among what is there.
+"""
+Provisioning = Literal["standard", "spot", "reserved"]
 
 SECTIONS: Final = (
     "cluster",
@@ -119,6 +122,18 @@ class Pool:
         )
 
     @property
+    def provisioning(self) -> Provisioning:
+        """What its machines are taken from."""
+        if self.specific_reservations:
+            return "reserved"
+        return "spot" if self.pool.config.spot or self.pool.config.preemptible else "standard"
+
+    @property
+    def made_for(self) -> int:
+        """Nodes that it was made with, in all its zones."""
+        return self.pool.initial_node_count * max(1, len(self.zones))
+
+    @property
     def surge(self) -> int:
         """Nodes that an upgrade makes before it takes one away."""
         return self.pool.upgrade_settings.max_surge if self.pool.upgrade_settings.strategy != "BLUE_GREEN" else 0
@@ -140,8 +155,18 @@ class Subject:
 
     @property
     def whole(self) -> bool:
-        """Whether what is not listed does not exist; in requests and plans it may exist already."""
+        """Whether what is not listed does not exist; in requests and plans it may exist already, or be made."""
         return self.source == "observed"
+
+    @property
+    def live(self) -> bool:
+        """Whether the lists are those of a project."""
+        return self.source in ("observed", "preflight")
+
+    @property
+    def new(self) -> bool:
+        """Whether the cluster is still to be made."""
+        return self.state.cluster is None or not self.whole
 
     @cached_property
     def unread(self) -> frozenset[str]:
@@ -263,21 +288,19 @@ class Subject:
             return len(self.nodes(pool))
         if pool.pool.status in {"PROVISIONING", "ERROR"}:
             return 0
-        return pool.pool.initial_node_count * max(1, len(pool.zones))
+        return pool.made_for
 
-    @property
-    def nodes_wanted(self) -> int:
-        """Nodes that are asked for, else those that the pools would have."""
-        if self.state.want.nodes:
+    def wanted(self, pool: Pool | None) -> int:
+        """Nodes of a pool when it is complete: as asked for, else as it was made with."""
+        if pool is None or (pool.wanted and self.state.want.nodes):
             return self.state.want.nodes
-        return sum(pool.pool.initial_node_count * max(1, len(pool.zones)) for pool in self.pools)
+        return pool.made_for
 
-    @property
-    def nodes_missing(self) -> int:
-        """Nodes that are still to come, which need quota and capacity."""
-        if self.state.want.nodes or not self.whole:
-            return max(0, self.nodes_wanted - (self.existing(self.pool) if self.pool else 0))
-        return 0
+    def missing(self, pool: Pool | None) -> int:
+        """Nodes of a pool that are still to come, which need quota and capacity."""
+        if self.whole and not self.state.want.nodes:
+            return 0
+        return max(0, self.wanted(pool) - self.existing(pool))
 
     def _pools(self) -> Iterator[Pool]:
         cluster = self.state.cluster
