@@ -20,7 +20,7 @@ from interlace.node.files import write_whole
 VENDOR = "k8s.compute-domain.nvidia.com"
 KIND = f"{VENDOR}/claim"
 CHANNEL_FOLDER = "/dev/nvidia-caps-imex-channels"
-_PREFIX = f"{VENDOR}-claim_"
+SPEC_PREFIX = f"{VENDOR}-claim_"
 _NOTE = "interlace.dev/prepared-claim"
 
 
@@ -69,7 +69,7 @@ def qualified_ids(prepared: PreparedClaim, device: DeviceRef) -> list[str]:
 
 def spec_path(root: Path, uid: str) -> Path:
     """The file of a claim."""
-    return root / f"{_PREFIX}{uid}.json"
+    return root / f"{SPEC_PREFIX}{uid}.json"
 
 
 def spec(prepared: PreparedClaim, *, major: int, channels: Iterable[int]) -> dict[str, Any]:
@@ -136,13 +136,13 @@ def remove_spec(root: Path, uid: str) -> None:
 
 def _paths(root: Path, uid: str) -> tuple[Path, Path]:
     """Ours, and the one that the known driver's CDI library writes."""
-    return spec_path(root, uid), root / f"{_PREFIX}{uid}.yaml"
+    return spec_path(root, uid), root / f"{SPEC_PREFIX}{uid}.yaml"
 
 
 def found_specs(root: Path) -> Iterator[tuple[str, PreparedClaim | None]]:
     """Each claim spec in the folder, as uid and content; None where the file does not say whose it is."""
-    for path in sorted(root.glob(f"{_PREFIX}*.json")):
-        uid = path.name.removeprefix(_PREFIX).removesuffix(".json")
+    for path in sorted(root.glob(f"{SPEC_PREFIX}*.json")):
+        uid = path.name.removeprefix(SPEC_PREFIX).removesuffix(".json")
         try:
             note = msgspec.json.decode(path.read_bytes())["annotations"][_NOTE]
             prepared = msgspec.json.decode(note, type=PreparedClaim)

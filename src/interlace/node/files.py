@@ -40,6 +40,13 @@ def write_whole(path: Path, content: bytes, *, sync: bool, mode: int = 0o644) ->
             os.close(folder)
 
 
+def remove_unfinished(folder: Path, names: str) -> None:
+    """Remove what a process killed in ``write_whole`` left of files called ``names`` (a glob). Never raises."""
+    for path in folder.glob(f".{names}.*.tmp"):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
 async def in_thread(call: Callable[[], T]) -> T:
     """Run a blocking call in a thread and always see its end, also when cancelled meanwhile.
 

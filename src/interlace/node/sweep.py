@@ -15,10 +15,11 @@ from interlace.api.resource import ResourceClaim
 from interlace.kube.client import Client
 from interlace.kube.errors import KubeError, NotFound
 from interlace.kube.log import get_logger
-from interlace.node.cdi import PreparedClaim, found_specs, remove_spec
+from interlace.node.cdi import SPEC_PREFIX, PreparedClaim, found_specs, remove_spec
 from interlace.node.checkpoint import Checkpoint
 from interlace.node.demand import our_devices
 from interlace.node.errors import AgentError, Refusal
+from interlace.node.files import remove_unfinished
 from interlace.node.prepare import Preparer, prepared_verdict
 from interlace.node.report import Reporter
 from interlace.node.settings import AgentSettings
@@ -30,7 +31,12 @@ log = get_logger(__name__)
 
 
 def remove_orphans(checkpoint: Checkpoint, settings: AgentSettings) -> None:
-    """Remove claim specs that the checkpoint does not know; call it before kubelet may call. Never raises."""
+    """Remove claim specs that the checkpoint does not know, and files that an agent was killed in writing.
+
+    Call it before kubelet may call. Never raises.
+    """
+    remove_unfinished(settings.cdi_root, f"{SPEC_PREFIX}*")
+    remove_unfinished(checkpoint.path.parent, checkpoint.path.name)
     for uid, _ in list(found_specs(settings.cdi_root)):
         if checkpoint.get(uid) is None:
             log.warning("removed a CDI spec that belongs to no prepared claim", uid=uid, folder=str(settings.cdi_root))

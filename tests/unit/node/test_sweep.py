@@ -16,7 +16,7 @@ from interlace.api.resource import ResourceClaimStatus
 from interlace.kube.client import Client
 from interlace.node.cdi import PreparedClaim, spec_path
 from interlace.node.demand import DeviceRef
-from interlace.node.sweep import Sweeper
+from interlace.node.sweep import Sweeper, remove_orphans
 from tests.unit.node.parts import CLIQUE, DOMAIN, NODE, Bench, a_claim, ref
 
 pytestmark = pytest.mark.looptime
@@ -181,3 +181,15 @@ async def test_a_spec_that_cannot_be_written_anew_is_tried_again_at_a_start(benc
         bench.settings.cdi_root.unlink()
         await asyncio.sleep(10)
         assert path.read_bytes() == before
+
+
+def test_what_a_killed_agent_was_writing_is_removed_at_the_next_start_and_nothing_else(bench: Bench) -> None:
+    spec, checkpoint = spec_path(bench.settings.cdi_root, "uid-1"), bench.checkpoint.path
+    half = [path.with_name(f".{path.name}.7.0.tmp") for path in (spec, checkpoint)]
+    others = [bench.settings.cdi_root / ".nvidia.yaml.7.0.tmp", checkpoint.with_name("notes.tmp")]
+    for path in (*half, *others):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    remove_orphans(bench.checkpoint, bench.settings)
+    assert [path.exists() for path in half] == [False, False]
+    assert all(path.exists() for path in others)
