@@ -23,6 +23,7 @@ class Steps(Verbs):
         "import": ("interlace.cli.gke_import:import_", "Read gcloud commands: a cluster file, or requests."),
         "export": ("interlace.cli.gke_export:export", "Print it as gcloud script, Terraform JSON or requests."),
         "check": ("interlace.cli.gke_check:check", "Say what is wrong with a cluster, or in the way of one."),
+        "versions": ("interlace.cli.gke_versions:versions", "List GKE versions that a family works on."),
     }
 
 
