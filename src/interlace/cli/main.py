@@ -30,6 +30,7 @@ class Verbs(click.Group):
             "interlace.cli.manifests:print_manifests",
             "Print the YAML that installs Interlace.",
         ),
+        "sim": ("interlace.cli.sim:sim", "Serve a simulation of the Google APIs, to try things on."),
         "serve": ("interlace.cli.serve:serve", "Run a component (what the Pods of Interlace call)."),
         "completion": ("interlace.cli.completion:completion", "Print a shell completion script."),
     }

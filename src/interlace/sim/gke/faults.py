@@ -7,64 +7,69 @@ says no for reasons of its state alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 
 class Kind(StrEnum):
-    """What goes wrong. Those of the first group answer instead of the service, the others change what it does."""
+    """What goes wrong; ``MEANINGS`` says how."""
 
     UNAUTHENTICATED = "unauthenticated"
-    """401."""
     PERMISSION_DENIED = "permission-denied"
-    """403 naming the permission."""
     API_DISABLED = "api-disabled"
-    """403 SERVICE_DISABLED."""
     QUOTA = "quota"
-    """403 at once."""
     NOT_FOUND = "not-found"
-    """404."""
     ALREADY_EXISTS = "already-exists"
-    """409."""
     ORG_POLICY = "org-policy"
-    """412."""
     RATE_LIMIT = "rate-limit"
-    """429 with Retry-After."""
     UNAVAILABLE = "unavailable"
-    """503."""
     NOT_JSON = "not-json"
-    """502 with an HTML page, as a proxy in between answers."""
     DROPPED_BEFORE = "dropped-before"
-    """The connection ends before anything was done."""
     DROPPED_AFTER = "dropped-after"
-    """The connection ends after the change was made, without an answer."""
     HAS_OPERATION = "has-operation"
-    """400 CLUSTER_ALREADY_HAS_OPERATION, of container."""
     TOO_MANY_OPERATIONS = "too-many-operations"
-    """429 concurrent operations, of container."""
     IN_USE = "in-use"
-    """400 resourceInUseByAnotherResource."""
-
     QUOTA_AT_COMPLETION = "quota-at-completion"
-    """The operation ends with QUOTA_EXCEEDED; of a node pool with GCE_QUOTA_EXCEEDED, and the pool stays in ERROR."""
     STOCKOUT = "stockout"
-    """The operation of a node pool ends with GCE_STOCKOUT, and the pool stays in ERROR."""
     PARTIAL_STOCKOUT = "partial-stockout"
-    """As ``stockout``, but one node came up: RUNNING_WITH_ERROR."""
     CONDITION_NOT_MET = "condition-not-met"
-    """An org policy stops the nodes of a pool: CONDITION_NOT_MET inside the operation."""
     ERROR_ONLY = "error-only"
-    """As ``quota-at-completion``, with the field ``error`` alone and no ``statusMessage``."""
     STUCK = "stuck"
-    """The operation never ends."""
     ENROLLED = "enrolled"
-    """A cluster without a channel counts as one of REGULAR before its pools are checked."""
     LEFTOVER_FIREWALLS = "leftover-firewalls"
-    """The firewall rules that GKE made stay when the cluster is deleted."""
 
 
+MEANINGS: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        Kind.UNAUTHENTICATED: "401: the credentials are not taken.",
+        Kind.PERMISSION_DENIED: "403: a permission is missing, and named.",
+        Kind.API_DISABLED: "403: the API is off (SERVICE_DISABLED).",
+        Kind.QUOTA: "403: a quota, noticed at once.",
+        Kind.NOT_FOUND: "404: it is not there.",
+        Kind.ALREADY_EXISTS: "409: it is there already.",
+        Kind.ORG_POLICY: "412: an org policy forbids it.",
+        Kind.RATE_LIMIT: "429: too many requests; with Retry-After where retry-after was given.",
+        Kind.UNAVAILABLE: "503: the service is not available; Retry-After as above.",
+        Kind.NOT_JSON: "502: an HTML page, as a proxy in between answers.",
+        Kind.DROPPED_BEFORE: "The connection ends before anything was done.",
+        Kind.DROPPED_AFTER: "The connection ends after the change was made, without an answer.",
+        Kind.HAS_OPERATION: "400 of container: CLUSTER_ALREADY_HAS_OPERATION.",
+        Kind.TOO_MANY_OPERATIONS: "429 of container: too many operations on the pools of the cluster.",
+        Kind.IN_USE: "400 of compute: resourceInUseByAnotherResource.",
+        Kind.QUOTA_AT_COMPLETION: "The operation ends with QUOTA_EXCEEDED, or GCE_QUOTA_EXCEEDED and a pool in ERROR.",
+        Kind.STOCKOUT: "The operation of a node pool ends with GCE_STOCKOUT, and the pool stays in ERROR.",
+        Kind.PARTIAL_STOCKOUT: "As stockout, but one node came up: RUNNING_WITH_ERROR.",
+        Kind.CONDITION_NOT_MET: "An org policy stops the nodes of a pool: CONDITION_NOT_MET inside the operation.",
+        Kind.ERROR_ONLY: "As quota-at-completion, with the field error alone and no statusMessage.",
+        Kind.STUCK: "The operation never ends.",
+        Kind.ENROLLED: "A cluster without a channel counts as one of REGULAR before its pools are checked.",
+        Kind.LEFTOVER_FIREWALLS: "The firewall rules that GKE made stay when the cluster is deleted.",
+    }
+)
+"""One line for each, for help and documentation."""
 ANSWERS: Final = frozenset(
     {
         Kind.UNAUTHENTICATED,

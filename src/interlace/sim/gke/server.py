@@ -120,6 +120,20 @@ class GkeServer:
         self._woken.set()
         self._woken = asyncio.Event()
 
+    def preset(self, collection: str, body: dict[str, Any]) -> None:
+        """Let a resource stand that no request has made: ``collection`` is the path to which it would be sent.
+
+        Raises ValueError with the sentence of the refusal.
+        """
+        before = set(self.world.store.objects)
+        answer = self.cloud.answer("POST", collection, {}, json.dumps(body).encode())
+        if answer.status >= 400:
+            raise ValueError(answer.body["error"]["message"])
+        operation = self.world.operations.find(answer.body["name"])
+        if operation is not None:
+            self.finish(operation)
+        self.world.store.foreign.update(set(self.world.store.objects) - before)
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
         raw = await request.read()
