@@ -112,7 +112,12 @@ def _show(family: Family, found: tuple[Offer, ...], *, everything: bool, as_json
         for each in shown:
             word = "supported" if each.supported and each.known else "unknown" if each.supported else "too old"
             note = each.why if word != "supported" else each.why.partition("; ")[2]
-            table.add_row(each.version, ", ".join(each.channels), ", ".join(each.default_of) or "-", f"{word}: {note}" if note else word)
+            table.add_row(
+                each.version,
+                ", ".join(each.channels),
+                ", ".join(each.default_of) or "-",
+                f"{word}: {note}" if note else word,
+            )
         echo(table)
     if not fitting:
         raise Exit(Code.BAD, f"none of the {len(found)} versions that are offered is new enough for {family.id}")

@@ -21,13 +21,14 @@ _ID: Final = re.compile(r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One place where a rule does not hold. ``remedy`` and ``severity`` replace those of the rule where they are given.
+    """One place where a rule does not hold. ``cause``, ``remedy`` and ``severity`` replace those of the rule.
 
-    Texts are one sentence each, without the full stop.
+    Texts are one sentence each, without the full stop. The finding says what is wrong, and then the cause.
     """
 
     pointer: str
     text: str
+    cause: str = ""
     remedy: str = ""
     severity: Severity | None = None
 
@@ -50,7 +51,7 @@ class Rule(Generic[S]):
                 rule=self.id,
                 severity=breach.severity or self.severity,
                 pointer=breach.pointer,
-                text=breach.text,
+                text=f"{breach.text}. {_capital(breach.cause or self.cause)}",
                 remedy=breach.remedy or self.remedy,
             )
 
@@ -113,3 +114,7 @@ class Rules(Generic[S]):
         if not rule.cause or not rule.remedy:
             raise ValueError(f"rule {rule.id} needs a cause and a remedy")
         self._rules[rule.id] = rule
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

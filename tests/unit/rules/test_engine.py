@@ -28,7 +28,13 @@ def numbers() -> Rules[list[int]]:
     def _(subject: list[int]) -> Iterator[Breach]:
         for index, each in enumerate(subject):
             if each > 1000:
-                yield Breach(pointer=pointer(index), text=f"{each} is large", remedy="halve it", severity="info")
+                yield Breach(
+                    pointer=pointer(index),
+                    text=f"{each} is large",
+                    cause="it takes a while",
+                    remedy="halve it",
+                    severity="info",
+                )
 
     return rules
 
@@ -39,15 +45,15 @@ def test_a_breach_becomes_a_finding_with_severity_and_remedy_of_its_rule() -> No
             rule="number.negative",
             severity="error",
             pointer="/1",
-            text="-2 is negative",
+            text="-2 is negative. Negative numbers cannot be drawn",
             remedy="take its absolute value",
         ),
     )
 
 
-def test_a_breach_may_have_a_remedy_and_a_severity_of_its_own() -> None:
+def test_a_breach_may_have_cause_remedy_and_severity_of_its_own() -> None:
     (finding,) = numbers().check([2000]).findings
-    assert (finding.severity, finding.remedy) == ("info", "halve it")
+    assert (finding.severity, finding.text, finding.remedy) == ("info", "2000 is large. It takes a while", "halve it")
 
 
 def test_a_rule_that_needs_what_was_not_read_is_skipped_and_says_so() -> None:

@@ -50,6 +50,25 @@ RULES: Final[Rules[Subject]] = Rules(
 )
 """All rules, in the order in which they are shown."""
 
+ABOUT: Final = {
+    "state": "What is known",
+    "service": "APIs",
+    "permission": "Rights",
+    "machine": "Machines",
+    "cluster": "The cluster",
+    "pool": "Node pools and their NICs",
+    "network": "VPC networks",
+    "subnet": "Subnets and ranges",
+    "firewall": "Firewall rules",
+    "placement": "Placement",
+    "reservation": "Reservations",
+    "quota": "Quotas",
+    "paramset": "GKENetworkParamSet objects",
+    "network-object": "Network objects",
+    "node": "Kubernetes nodes",
+}
+"""What rules are about, by the first part of their ids, in the order of the reference."""
+
 NOT_OBSERVED: Final = "state.not-observed"
 MALFORMED: Final = "request.malformed"
 

@@ -58,7 +58,8 @@ def version_breaches(subject: Subject, text: str, *, pointer: str, what: str) ->
             return
         yield Breach(
             pointer=pointer,
-            text=f"{what} names no version, so it is not known whether it is new enough",
+            text=f"{what} names no version",
+            cause="it is not known whether it is new enough",
             remedy="name a whole version like 1.34.5-gke.1153000",
             severity="info",
         )
@@ -70,6 +71,7 @@ def version_breaches(subject: Subject, text: str, *, pointer: str, what: str) ->
         yield Breach(
             pointer=pointer,
             text=f"{what} names version {text}, of which GKE chooses the patch",
+            cause="whether it is new enough depends on the patch",
             remedy="name a whole version like 1.34.5-gke.1153000",
             severity="info",
         )
@@ -77,6 +79,7 @@ def version_breaches(subject: Subject, text: str, *, pointer: str, what: str) ->
         yield Breach(
             pointer=pointer,
             text=f"{what} runs a version that was not checked: {verdict.why}",
+            cause="new versions have broken GPUDirect before",
             remedy="measure with `interlace verify` before jobs rely on it",
             severity="info",
         )
@@ -84,6 +87,7 @@ def version_breaches(subject: Subject, text: str, *, pointer: str, what: str) ->
         yield Breach(
             pointer=pointer,
             text=f"{what} runs a version below the recommended one: {verdict.why}",
+            cause="the recommended one is that of which the release notes speak",
             remedy="upgrade when you can",
             severity="warning",
         )
