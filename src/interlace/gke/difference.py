@@ -66,7 +66,8 @@ def _in_field(kind: Kind, path: str, want: Any, have: Any) -> Iterator[Differenc
     row = row_of(kind, path) or _DEFAULT_ROW
     if row.how == IGNORE or _same(row, path, want, have):
         return
-    whole = row.theirs or path in {"releaseChannel", "autoscaling", "networkProfile"}
+    # An empty object wants nothing to be there, whatever fields it would have.
+    whole = row.theirs or not want or path in {"releaseChannel", "autoscaling", "networkProfile"}
     if isinstance(want, Mapping) and isinstance(have, Mapping | None) and not whole:
         yield from _in_object(kind, path, want, have or {})
         return
