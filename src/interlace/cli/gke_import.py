@@ -94,7 +94,8 @@ def _print(found: list[Described], findings: list[Finding], *, as_json: bool, fi
     from interlace.rules.finding import lines
 
     texts = [written(each, source=file) for each in found]
-    findings += [each for cluster, text in zip(found, texts, strict=True) for each in complaints(cluster, text)]
+    told = frozenset(each.rule for each in findings)
+    findings += [each for of, text in zip(found, texts, strict=True) for each in complaints(of, text, told=told)]
     if as_json:
         import msgspec
 

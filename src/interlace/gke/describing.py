@@ -186,7 +186,12 @@ class _Describer:
         )
         made = self.made.get(("subnetwork", subnet))
         if made is not None:
-            fields |= _said(range=made.body.get("ipCidrRange"))
+            ranges = {each["rangeName"]: each.get("ipCidrRange") for each in made.body.get("secondaryIpRanges", ())}
+            fields |= _said(
+                range=made.body.get("ipCidrRange"),
+                pods=ranges.get(fields.get("podsName")),
+                services=ranges.get(fields.get("servicesName")),
+            )
         elif network or subnet:
             fields["existing"] = True
         return fields
@@ -295,9 +300,12 @@ def _body(step: Step) -> Fields:
 
 
 def _said(**values: Any) -> Fields:
-    """Without what says nothing."""
-    return {name: value for name, value in values.items() if value not in (None, "", False, [], {}, ())} | {
-        name: value for name, value in values.items() if value is False and name == "autoRepair"
+    """Without what says nothing: no value, no text, no members; 0 says something, and False only of repair."""
+    silent: tuple[Any, ...] = ("", [], {})
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value not in silent and (value is not False or name == "autoRepair")
     }
 
 
@@ -354,8 +362,11 @@ def written(described: Described, *, source: str) -> str:
     return head + yaml.safe_dump(described.document, sort_keys=False, allow_unicode=True)
 
 
-def complaints(described: Described, text: str) -> Iterator[Finding]:
-    """What stands against the cluster file itself; nothing if it can be planned as it is."""
+def complaints(described: Described, text: str, *, told: frozenset[str] = frozenset()) -> Iterator[Finding]:
+    """What stands against the cluster file itself; nothing if it can be planned as it is.
+
+    ``told``: rules that spoke of the page already.
+    """
     try:
         cluster = parse(text, file=described.name).cluster
     except SpecErrors as errors:
@@ -363,7 +374,7 @@ def complaints(described: Described, text: str) -> Iterator[Finding]:
             yield _about(described, "error", each.pointer, each.what, each.remedy)
         return
     for broken in check_cluster(cluster):
-        if broken.severity != "info":
+        if broken.severity != "info" and broken.rule not in told:
             yield _about(described, broken.severity, broken.pointer, broken.text, broken.remedy, rule=broken.rule)
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from interlace.gke.errors import Refused
 from interlace.gke.gcloud.annotations import broken_annotations
+from interlace.gke.gcloud.call import UnknownCommand
 from interlace.gke.gcloud.defects import defects
 from interlace.gke.gcloud.faults import finding
 from interlace.gke.gcloud.filling import filled, with_values
@@ -23,7 +24,7 @@ from interlace.gke.gcloud.refusal import PageError
 from interlace.gke.gcloud.settings import Settings
 from interlace.gke.request import Request
 from interlace.gke.rules.checking import check_requests
-from interlace.rules.finding import Finding, ordered
+from interlace.rules.finding import Finding, Severity, ordered
 from interlace.rules.pointer import pointer
 
 UNNOTICED: Final = frozenset(
@@ -110,7 +111,10 @@ def reading(text: str, *, project: str, location: str = "", known: Mapping[str, 
     for step in steps:
         found += step.findings
         if step.refusal is not None:
-            found.append(finding("not-taken", step.line, step.refusal.what, step.refusal.remedy or "Change it"))
+            mild = isinstance(step.refusal, UnknownCommand)
+            remedy = (step.refusal.remedy or "Change it").rstrip(".")
+            severity: Severity = "warning" if mild else "error"
+            found.append(finding("not-taken", step.line, step.refusal.what, remedy, severity=severity))
     found += defects(filled_in.original, steps)
     shared = [
         step for step in steps if step.resource is not None and step.resource.key.kind not in {"cluster", "nodePool"}

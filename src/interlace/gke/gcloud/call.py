@@ -113,6 +113,12 @@ class _Reader:
                     call.refuse(f"{name} stands there twice", remedy="Write all its values in one.")
                 call.flags.setdefault(name, []).append(value)
             else:
+                if word.startswith("["):
+                    call.refuse(
+                        f"{word} begins with a bracket",
+                        cause="Brackets mean in a page that flags are optional; a shell hands them to gcloud.",
+                        remedy="Take the brackets out, or the flags between them.",
+                    )
                 call.names.append(word)
                 self.at += 1
         for name, flag in call.entry.flags.items():
@@ -148,7 +154,8 @@ class _Reader:
                 return Call(track=track, command=command, line=self.line)
             if not table().leads(tuple(path)):
                 break
-        spelled = " ".join(["gcloud", *([] if track == "ga" else [track]), *path])
+        more = [] if self.at >= len(self.words) or self.words[self.at].startswith("-") else [self.words[self.at]]
+        spelled = " ".join(["gcloud", *([] if track == "ga" else [track]), *path, *more])
         raise UnknownCommand(
             f"the command {spelled} is not taken",
             line=self.line,

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from interlace.gke.gcloud.call import Call
-from interlace.rules.finding import Finding
+from interlace.rules.finding import Finding, Severity
 from interlace.rules.pointer import pointer
 
 NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
@@ -28,11 +28,11 @@ _REPLACEABLE: Final = frozenset(
 """Flags whose values are never capitals with underscores."""
 
 
-def finding(rule: str, line: int, text: str, remedy: str, *, severity: str = "error") -> Finding:
+def finding(rule: str, line: int, text: str, remedy: str, *, severity: Severity = "error") -> Finding:
     """A finding about a line of a page."""
     return Finding(
         rule=f"gcloud.{rule}",
-        severity="error" if severity == "error" else "warning",
+        severity=severity,
         pointer=pointer("lines", line),
         text=f"line {line}: {text}",
         remedy=remedy,

@@ -22,7 +22,7 @@ from interlace.gke.gcloud.settings import Settings
 from interlace.gke.gcloud.words import Unset, Word, expand, sequence
 from interlace.gke.request import Request
 from interlace.gke.resource import Resource
-from interlace.rules.finding import Finding
+from interlace.rules.finding import Finding, Severity
 
 MOST: Final = 4096
 """No page has more commands than this."""
@@ -222,7 +222,7 @@ def _understood(each: Invocation, call: Call, settings: Settings) -> Step | None
         return None
     if each.inside:
         call.refuse(
-            f"it stands in a {each.inside}", cause="Whether it runs is known only where the page is run.",
+            f"it stands inside `{each.inside}`", cause="Whether it runs is known only where the page is run.",
             remedy="Write the command alone.",
         )  # fmt: skip
     if call.command in NOT_TAKEN:
@@ -262,13 +262,17 @@ _NOTES: Final = {
     "stray-flag": "{text} stands where a command begins: the line before has lost its backslash",
     "trailing-backslash": "the last line of a command ends with a backslash, and takes in what is pasted after it",
     "swallowed-command": "the line before a command ends with a backslash, and takes the command in",
+    "unless-there": "a command runs unless its resource is there; it is taken as if it were not",
     "space-after-backslash": "a space follows the backslash at the end of a line, so the command ends there",
 }
+
+_MILD: Final[dict[str, Severity]] = {"trailing-backslash": "warning", "unless-there": "info"}
 
 _REMEDIES: Final = {
     "stray-flag": "End the line before with a backslash",
     "trailing-backslash": "Take the backslash out",
     "swallowed-command": "Take the backslash out",
+    "unless-there": "Nothing, if that is meant",
     "space-after-backslash": "Take the space out",
 }
 
@@ -281,7 +285,7 @@ def noted(notes: Sequence[Note]) -> list[Finding]:
             note.line,
             _NOTES[note.kind].format(text=note.text),
             _REMEDIES[note.kind],
-            severity="warning" if note.kind == "trailing-backslash" else "error",
+            severity=_MILD.get(note.kind, "error"),
         )
         for note in notes
     ]

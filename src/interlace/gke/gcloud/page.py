@@ -73,6 +73,7 @@ _FOR: Final = re.compile(r"for\s+[A-Za-z_]\w*\s+in\b")
 _OPENS: Final = re.compile(
     r"(?P<word>if|while|until|elif)\s.*\b(?:then|do)\s*$|(?P<case>case)\s.*\sin\s*$|(?:function\s+)?[\w-]+\s*\(\)\s*\{?\s*$"
 )
+_UNLESS_THERE: Final = re.compile(r"if\s+!\s+gcloud\s.*\bdescribe\b.*;\s*then\s*$")
 _HALF: Final = re.compile(r"(?:if|while|until)\s")
 _CLOSES: Final = re.compile(r"(?:fi|esac|\})(?:\s|;|$)")
 _HERE: Final = re.compile(r"<<(?P<tabs>-?)\s*(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
@@ -214,15 +215,16 @@ class _Reader:
             words = words[1:]
         if not words:
             return []
-        self._next(operator)
+        last = self.lexer.line
         return [
             Command(
                 words=tuple(words[1:]),
                 line=line,
-                last=self.lexer.line,
+                last=last,
                 before=tuple(before),
-                inside=self.open[-1] if self.open else "",
-            )
+                inside=next((each for each in reversed(self.open) if each), ""),
+            ),
+            *self._next(operator, words[1:]),
         ]
 
     def _words(self) -> tuple[list[Word], str]:
@@ -247,6 +249,13 @@ class _Reader:
             end = self.lexer.at
 
     def _odd(self, word: Word) -> None:
+        hole = re.match(r"([A-Za-z][\w .-]{0,60})>", self.lexer.rest_of_line())
+        if word.operator == "<" and hole:
+            raise PageError(
+                f"<{hole[1]}> is a word to be replaced, not a value",
+                line=word.line,
+                remedy="Write the value.",
+            )
         cause = "What it would read is not known." if word.operator.startswith("<") else "A shell gives it a meaning."
         raise PageError(
             f"{word.operator} in a command is not taken",
@@ -255,11 +264,18 @@ class _Reader:
             remedy="Put a value that holds it in quotes.",
         )
 
-    def _next(self, operator: str) -> None:
-        """Refuse what runs only if a gcloud command fails, or reads what it prints, if it is gcloud itself."""
+    def _next(self, operator: str, before: list[Word]) -> list[Statement]:
+        """What stands behind ``||`` or ``|``: commands that make what the one before it did not find.
+
+        Refused is what else runs only if a gcloud command fails, or reads what it prints, if it is gcloud itself.
+        """
         if operator not in {"||", "|"}:
-            return
+            return []
         line = self.lexer.line
+        self.lexer.skip_blanks()
+        if operator == "||" and _GCLOUD.match(self.lexer.rest_of_line()) and "describe" in map(_literal, before):
+            self.notes.append(Note(kind="unless-there", line=line, text=""))
+            return self._gcloud()
         words, following = self._words()
         names = [word.literal for word in words]
         if "gcloud" in names or (operator == "||" and names[:1] and names[0] not in _HARMLESS and names[0] != "{"):
@@ -269,7 +285,7 @@ class _Reader:
                 cause="Whether it runs depends on what the command before it gives.",
                 remedy="Write the commands that are to run, one a line.",
             )
-        self._next(following)
+        return self._next(following, [])
 
     def _assignments(self) -> list[Statement] | None:
         """The assignments of this line, or None if it begins with something else; then nothing was passed."""
@@ -320,6 +336,9 @@ class _Reader:
             )
         if single:
             pass
+        elif _UNLESS_THERE.match(stripped):
+            self.notes.append(Note(kind="unless-there", line=self.lexer.line, text=""))
+            self.open.append("")
         elif opens or half:
             self.open.append("function" if opens and not (opens["word"] or opens["case"]) else stripped.split()[0])
             if self.open[-1] == "elif":
@@ -374,6 +393,10 @@ class _Reader:
             if (text.lstrip("\t") if here["tabs"] else text).rstrip() == here["end"]:
                 return
         raise PageError(f"the text that ends with {here['end']} has no end", line=line)
+
+
+def _literal(word: Word) -> str:
+    return word.literal
 
 
 def _behind(word: Word, count: int) -> Word:

@@ -57,7 +57,7 @@ def members(call: Call, flag: str, value: str) -> dict[str, str]:
             call.refuse(f"{flag}: the key {key!r} stands there twice")
         found[key] = inner
     missing = [key for key in entry.required_keys if not found.get(key)]
-    if missing and (value or not entry.required_keys):
+    if missing:
         call.refuse(f"{flag}: the key {missing[0]!r} is missing", remedy=f"Write {missing[0]}=VALUE.")
     return found
 
