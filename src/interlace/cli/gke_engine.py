@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -73,11 +73,16 @@ class Session:
         from interlace.gke.journal import Journal, JournalError
         from interlace.gke.lock import Locked, hold
 
-        try:
-            with hold(self.folder, verb=f"interlace gke {verb}"), Journal(self.folder) as journal:
-                yield journal
-        except (Locked, JournalError) as error:
-            raise Exit(Code.REFUSED if isinstance(error, Locked) else Code.FAILED, str(error)) from None
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(hold(self.folder, verb=f"interlace gke {verb}"))
+                journal = stack.enter_context(Journal(self.folder))
+            except (Locked, JournalError) as error:
+                raise Exit(Code.REFUSED, str(error)) from None
+            except OSError as error:
+                cause = error.strerror or str(error)
+                raise Exit(Code.REFUSED, f"{self.folder}: {cause}; name another folder with --state") from None
+            yield journal
 
     def adopted(self) -> frozenset[Any]:
         """What was taken over, from the journal, without opening it for writing. Raises Exit."""

@@ -55,7 +55,8 @@ def _mark(resource: Resource, have: Mapping[str, Any], owner: Owner, *, version:
         said = str(have.get("description") or "")
         text = f"{said} ({owner.description})" if said else owner.description
         path = path_of(key, project=resource.project, version=version)
-        return Request(service="compute", method="PATCH", path=path, query=dict(QUERY), body={"description": text})
+        body = {"name": key.name, "description": text}
+        return Request(service="compute", method="PATCH", path=path, query=dict(QUERY), body=body)
     bare = Resource(key=key, project=resource.project, body=_labels_alone(key.kind, have), version=version)
     name = "cluster labels" if key.kind == "cluster" else "resource labels"
     return updates_named(marked(bare, owner), have, name, version=version)

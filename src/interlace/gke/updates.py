@@ -110,7 +110,7 @@ def _request(
 
 def _patch(resource: Resource, have: Mapping[str, Any], found: Iterable[Difference], version: str | None) -> Request:
     """PATCH of a Compute resource: the whole of each top field that differs."""
-    body: dict[str, Any] = {}
+    body: dict[str, Any] = {"name": resource.key.name} if resource.key.kind == "firewall" else {}
     for each in found:
         if each.how == "patch":
             field = each.path.partition(".")[0]
