@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlace.sim.gke.errors import NUMBER, not_found
+from interlace.sim.gke.errors import NUMBER, Refusal, not_found
 from interlace.sim.gke.routes import Call
 from interlace.sim.gke.world import World
 
@@ -52,13 +52,22 @@ def _services(world: World, call: Call) -> Json:
         rows = [_service(world, each) for each in _TITLES]
         if call.query.get("filter") == "state:ENABLED":
             rows = [each for each in rows if each["state"] == "ENABLED"]
-        return {"services": rows}
+        return _paged(call, rows, "services", 50)
     names = [call.parameters["service"]] if verb == "enable" else (call.body or {}).get("serviceIds", [])
     for each in names:
         world.disabled.discard(each.removesuffix(".googleapis.com"))
     services = [_service(world, each) for each in names]
     response = {"service": services[0]} if verb == "enable" else {"services": services}
     return {"name": "operations/noop.DONE_OPERATION", "done": True, "response": response}
+
+
+def _paged(call: Call, rows: list[Json], key: str, size: int) -> Json:
+    """One page of a list; its token is the index of the first row. Refusal."""
+    wanted, token = call.query.get("pageSize", str(size)), call.query.get("pageToken", "0")
+    if not wanted.isdigit() or not token.isdigit():
+        raise Refusal(400, "The page size or the page token is invalid.")
+    start, end = int(token), int(token) + (int(wanted) or size)
+    return {key: rows[start:end]} | ({"nextPageToken": str(end)} if end < len(rows) else {})
 
 
 def _service(world: World, name: str) -> Json:
@@ -75,7 +84,7 @@ def _quotas(world: World, call: Call) -> Json:
     rows = [_family_quota(world, call)]
     rows += [_plain_quota(call, metric, limit) for metric, limit in world.catalog.global_quotas.items()]
     if call.route.verb == "list":
-        return {"quotaInfos": rows}
+        return _paged(call, rows, "quotaInfos", 100)
     for each in rows:
         if each["quotaId"] == call.parameters["quota"]:
             return each
