@@ -175,6 +175,7 @@ def _halves(rows: Sequence[Row]) -> Iterator[tuple[Row, Half]]:
 
 def _is_old(rows: Sequence[Row], number: int) -> bool:
     """Whether algbw fits S/t x (n-1)/n, with busbw the same, better than S/t."""
+    most = sum(half.algbw == half.busbw for _, half in _halves(rows))
     if not any(half.busbw and half.algbw == half.busbw for _, half in _halves(rows)):
         return False
     own = (number - 1) / number
@@ -182,7 +183,9 @@ def _is_old(rows: Sequence[Row], number: int) -> bool:
     for row, half in _halves(rows):
         algbw, whole = Interval.around(half.algbw, half.units[1]), rate(row, half)
         new += bool(algbw.meet(whole)) and bool(algbw.scaled(own).meet(Interval.around(half.busbw, half.units[2])))
-        old += bool(algbw.meet(whole.scaled(own))) and half.algbw == half.busbw
+        old += half.algbw == half.busbw and bool(algbw.meet(whole.scaled(own)))
+        if new >= most:  # as many as can ever be old
+            return False
     return old > new
 
 

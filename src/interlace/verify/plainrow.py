@@ -12,12 +12,13 @@ from interlace.verify.run import Half, Row
 
 _TYPES = {name.encode(): name for name in SIZES}
 _REDOPS = {name.encode(): name for name in REDOPS}
-_RIGHT = (b"0", b"N/A")
+_WORDS = (b"|".join(sorted(_TYPES)), b"|".join(sorted(_REDOPS)))
 _NUMBER = rb"\s+(\d{1,12}(?:\.\d{1,3})?)"
 _HALF = _NUMBER * 3 + rb"\s+(\d{1,18}|N/A)"
-_ROW = re.compile(
-    rb"\s*(\d{1,18})\s+(\d{1,18})\s+(%s)\s+(%s)\s+(-1|\d{1,9})%s%s\s*"
-    % (b"|".join(sorted(_TYPES)), b"|".join(sorted(_REDOPS)), _HALF, _HALF)
+_ROW = re.compile(rb"\s*(\d{1,18})\s+(\d{1,18})\s+(%s)\s+(%s)\s+(-1|\d{1,9})%s%s\s*" % (*_WORDS, _HALF, _HALF))
+_RIGHT = rb"(?: ++\d{1,12}+(?:\.\d{1,3}+)?+){3} ++(?:0|N/A)"
+_RIGHT_ROWS = re.compile(
+    rb"(?: *+\d{1,18}+ ++\d{1,18}+ ++(?:%s) ++(?:%s) ++(?:-1|\d{1,9}+)%s%s *+\n)++" % (*_WORDS, _RIGHT, _RIGHT)
 )
 
 
@@ -39,10 +40,10 @@ def plain_row(line: bytes, *, number: int) -> Row | None:
     )
 
 
-def shows_none_wrong(line: bytes) -> bool:
-    """Whether both halves of a line that has the shape of a plain row count no wrong element."""
-    cells = line.split()
-    return cells[8] in _RIGHT and cells[12] in _RIGHT
+def right_rows(text: bytes) -> int:
+    """Length of the plain rows without a wrong element that ``text`` begins with, each with its line end."""
+    match = _RIGHT_ROWS.match(text)
+    return match.end() if match is not None else 0
 
 
 def _half(time: bytes, algbw: bytes, busbw: bytes, wrong: bytes) -> Half:
@@ -51,13 +52,9 @@ def _half(time: bytes, algbw: bytes, busbw: bytes, wrong: bytes) -> Half:
         algbw=float(algbw),
         busbw=float(busbw),
         wrong=None if wrong == b"N/A" else int(wrong),
-        units=(_unit(time), _unit(algbw), _unit(busbw)),
+        units=(_UNITS[time[::-1].find(b".")], _UNITS[algbw[::-1].find(b".")], _UNITS[busbw[::-1].find(b".")]),
     )
 
 
-def _unit(number: bytes) -> float:
-    point = number.find(b".")
-    return 1.0 if point < 0 else _UNITS[len(number) - point - 1]
-
-
-_UNITS = (1.0, 0.1, 0.01, 0.001)
+_UNITS = {-1: 1.0, 1: 0.1, 2: 0.01, 3: 0.001}
+"""Worth of the last place, by how many digits stand behind the point."""

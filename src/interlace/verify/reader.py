@@ -14,7 +14,7 @@ from interlace.verify.blocks import Lines, Unpacker
 from interlace.verify.events import EACH, LogEvent
 from interlace.verify.facts import WORDS, Facts
 from interlace.verify.jsonlog import JsonLog
-from interlace.verify.plainrow import plain_row, shows_none_wrong
+from interlace.verify.plainrow import plain_row, right_rows
 from interlace.verify.prefix import cleaned, strip
 from interlace.verify.run import Half, Run
 from interlace.verify.table import Table
@@ -28,6 +28,10 @@ _KNOWN = 1024
 _DIGITS = b"0123456789"
 _HEX = b"0123456789abcdef"
 _TABULAR = -1
+_WITHIN = frozenset({layout.Cells, marks.Values, marks.Bounds, marks.Average, marks.Trouble})
+"""Marks that never stand above a table."""
+_TOLD = frozenset({marks.Trouble, marks.Note, marks.Command})
+"""Marks that are events as well."""
 
 
 class Reader:
@@ -54,8 +58,6 @@ class Reader:
         self._channels: dict[bytes, int] = {}
         self._factual: set[bytes] = set()
         """Shapes of lines that state facts, which each run needs once."""
-        self._plain: set[bytes] = set()
-        """Shapes of plain rows, to count those that a full table leaves out."""
         self._stated: set[bytes] = set()
         self._facts = Facts()
         self._tables: dict[str | None, Table] = {}
@@ -103,10 +105,15 @@ class Reader:
         """
         if text is None:
             return
-        number, quiet, silent = self._number, self._quiet, self._silent
+        text = self._without_right_rows(text)
+        number, quiet, silent, known = self._number, self._quiet, self._silent, self._known
         for line, rough in zip(text.split(b"\n"), text.translate(None, _HEX).split(b"\n"), strict=True):
             number += 1
             if rough in silent and not self._waiting:
+                continue
+            if line in known and self._json is None:
+                self._number = number
+                self._put(known[line][0], line, tag=known[line][1], cut=False)
                 continue
             at = line.find(b" NCCL INFO ")
             if at >= 0 and (line.find(b"  ", 0, at) < 0 or _is_prefix(line[:at])):
@@ -127,6 +134,17 @@ class Reader:
                 self._number = number
                 self._look(line, shape)
         self._number = number
+
+    def _without_right_rows(self, text: bytes) -> bytes:
+        """What is left once a full table has counted the sound rows that ``text`` begins with."""
+        table = self._current
+        if table is None or not table.is_full or not table.takes_plain_rows or self._json is not None:
+            return text
+        end = right_rows(text)
+        number = text.count(b"\n", 0, end)
+        table.left_out += number
+        self._number += number
+        return text[end:]
 
     def _pass_channel(self, rough: bytes) -> None:
         """One more channel of a known path. Paths that differ in digits alone are told apart only for a while."""
@@ -158,14 +176,9 @@ class Reader:
             return
         table = self._current
         if table is not None and table.takes_plain_rows and self._json is None:
-            if table.is_full and shape in self._plain and shows_none_wrong(line):
-                table.left_out += 1
-                return
             row = plain_row(line, number=self._number)
             if row is not None:
                 table.take_plain(row, unchecked=(_unchecked(row.oop), _unchecked(row.ip)))
-                if table.is_full and len(self._plain) < _SHAPES:
-                    self._plain.add(shape)
                 return
         self._slow(line)
 
@@ -255,9 +268,11 @@ class Reader:
         return row.values[0] if row.values and row.values[0] != word else ""
 
     def _put(self, mark: marks.Mark, line: bytes, *, tag: str | None, cut: bool) -> None:
-        title = not isinstance(mark, layout.Cells | marks.Values | marks.Bounds | marks.Average | marks.Trouble)
+        kind = type(mark)
         table = self._tables.get(tag) if tag is not None else self._current
-        if table is None and (self._current is None or (title and tag is not None and tag not in self._tables)):
+        if table is None and (
+            self._current is None or (kind not in _WITHIN and tag is not None and tag not in self._tables)
+        ):
             table = self._open(tag)
         elif table is None:
             table = self._current
@@ -267,7 +282,7 @@ class Reader:
             table = self._open(next((key for key, one in self._tables.items() if one is table), tag))
         self._current = table
         table.take(mark, cut=cut)
-        if isinstance(mark, marks.Trouble | marks.Note | marks.Command) and self._events is not None:
+        if kind in _TOLD and self._events is not None:
             self._teller.say(line, number=self._number)
         if self._waiting or table.pending is not None or table.unfinished_names is not None:
             self._wait()

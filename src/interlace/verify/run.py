@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 
-class Half(msgspec.Struct, frozen=True, kw_only=True):
+class Half(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One placement (out of place or in place) of one row."""
 
     time_us: float
@@ -26,7 +26,7 @@ class Half(msgspec.Struct, frozen=True, kw_only=True):
     """Worth of one in the last printed place of time (in microseconds), algbw and busbw: what rounding may hide."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One size, complete."""
 
     size: int

@@ -95,14 +95,14 @@ class Table:
 
     def begins(self, mark: marks.Mark) -> bool:
         """Whether ``mark`` is the beginning of another table."""
+        if isinstance(mark, marks.Rank):  # first, since most marks are ranks
+            return self._measured
         if isinstance(mark, marks.Version):
             return self._measured or self._header or self._jobs > 0 or self._name is not None
         if isinstance(mark, marks.Start):
             return self._measured or self._header or self._jobs > 0
         if isinstance(mark, marks.Config):
             return self._measured or self._header or bool(self._jobs and self._errors)
-        if isinstance(mark, marks.Rank):
-            return self._measured
         if isinstance(mark, marks.Command):
             return self._measured and (self.ended or mark.name != self._command)
         if isinstance(mark, marks.Names):
@@ -111,6 +111,11 @@ class Table:
 
     def take(self, mark: marks.Mark, *, cut: bool = False) -> None:
         """Take a mark that belongs here. ``cut``: the log ends in this line, without its end."""
+        if isinstance(mark, marks.Rank):
+            self._give_up()
+            self._give_up_names()
+            self._rank(mark)
+            return
         if isinstance(mark, layout.Cells | marks.Values):
             self._give_up_names()
             self._row(mark, cut=cut)
@@ -125,8 +130,8 @@ class Table:
 
     def _other(
         self,
-        mark: marks.Version | marks.Start | marks.Concluded | marks.Command | marks.Config | marks.Rank
-        | marks.Omission | marks.Bounds | marks.Average | marks.Trouble | marks.Note,
+        mark: marks.Version | marks.Start | marks.Concluded | marks.Command | marks.Config | marks.Omission
+        | marks.Bounds | marks.Average | marks.Trouble | marks.Note,
         *,
         cut: bool,
     ) -> None:  # fmt: skip
@@ -140,8 +145,6 @@ class Table:
             case marks.Config():
                 self._jobs += 1
                 self._config = mark
-            case marks.Rank():
-                self._rank(mark)
             case marks.Omission():
                 self._ranks_cut |= bool(self.ranks) and not self._header
                 self._gaps |= bool(self.rows)
