@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from interlace.gke.names import HOLD
 from interlace.gke.resource import Kind
 
 Order = Literal["list", "set", "by name"]
@@ -143,6 +144,8 @@ FIELDS: Final[Mapping[Kind, Mapping[str, Row]]] = MappingProxyType(
             "locations": Row(how="update", order="set"),
             "maintenancePolicy": Row(how="maintenance"),
             "maintenancePolicy.resourceVersion": Row(how=IGNORE),
+            # Ours alone; exclusions of other names are those of other people.
+            f"maintenancePolicy.window.maintenanceExclusions.{HOLD}": Row(how="maintenance", default={}),
             "masterAuthorizedNetworksConfig": Row(how="update"),
             "masterAuthorizedNetworksConfig.cidrBlocks": Row(how="update", order="set", default=[]),
             "controlPlaneEndpointsConfig": Row(how="update"),

@@ -13,6 +13,7 @@ import msgspec
 
 from interlace.gke.bodies.requests import QUERY, path_of
 from interlace.gke.difference import Difference
+from interlace.gke.names import HOLD
 from interlace.gke.request import Request
 from interlace.gke.resource import Resource
 
@@ -47,6 +48,17 @@ def updates(
     return tuple(made)
 
 
+def _maintenance(want: Mapping[str, Any], have: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole policy, since the API replaces it: windows and exclusions of others stay, our hold is as meant."""
+    window = {**(have.get("window") or {}), **(want.get("window") or {})}
+    others = (have.get("window") or {}).get("maintenanceExclusions") or {}
+    window["maintenanceExclusions"] = {
+        **{name: each for name, each in others.items() if name != HOLD},
+        **((want.get("window") or {}).get("maintenanceExclusions") or {}),
+    }
+    return {**have, **want, "window": window, "resourceVersion": have.get("resourceVersion", "")}
+
+
 def updates_named(resource: Resource, have: Mapping[str, Any], name: str, *, version: str | None = None) -> Request:
     """The request of one update, whatever differs."""
     return _request(resource, have, name, found=(), version=version)
@@ -77,8 +89,7 @@ def _request(
         more = {"resourceLabels": labels, "labelFingerprint": have.get("labelFingerprint", "")}
         return _post(resource, ":setResourceLabels", more, version)
     if name == "maintenance":
-        policy = {**body["maintenancePolicy"]}
-        policy["resourceVersion"] = (have.get("maintenancePolicy") or {}).get("resourceVersion", "")
+        policy = _maintenance(body.get("maintenancePolicy") or {}, have.get("maintenancePolicy") or {})
         return _post(resource, ":setMaintenancePolicy", {"maintenancePolicy": policy}, version)
     if name == "size":
         return _post(resource, ":setSize", {"nodeCount": body.get("initialNodeCount", 0)}, version)
