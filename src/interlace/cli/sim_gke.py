@@ -178,12 +178,16 @@ def _set_quotas(server: GkeServer, quotas: dict[str, float]) -> None:
     for metric, limit in quotas.items():
         if metric == "GPUS_PER_GPU_FAMILY":
             catalog.gpu_family_quota = int(limit)
+        elif metric == "CPUS_PER_VM_FAMILY":
+            catalog.vm_family_quota = int(limit)
         elif metric in catalog.global_quotas:
             catalog.global_quotas[metric] = limit
         elif metric in catalog.region_quotas:
             catalog.region_quotas[metric] = limit
         else:
-            known = sorted({"GPUS_PER_GPU_FAMILY", *catalog.global_quotas, *catalog.region_quotas})
+            known = sorted(
+                {"CPUS_PER_VM_FAMILY", "GPUS_PER_GPU_FAMILY", *catalog.global_quotas, *catalog.region_quotas}
+            )
             raise ValueError(f"--quota {metric}: there is no such quota here; known are {', '.join(known)}")
 
 

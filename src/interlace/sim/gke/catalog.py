@@ -57,6 +57,8 @@ class Catalog(msgspec.Struct, kw_only=True):
     global_quotas: dict[str, float]
     region_quotas: dict[str, float]
     gpu_family_quota: int
+    vm_family_quota: int
+    """CPUs of each family of machines with GPUs in a region; other machines count as CPUS."""
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -78,6 +80,11 @@ class Catalog(msgspec.Struct, kw_only=True):
         return next(
             (each for each in valid if each == version or each.startswith((f"{version}.", f"{version}-"))), None
         )
+
+
+def vm_family(machine_type: str) -> str:
+    """The family by which Cloud Quotas counts CPUs: ``A3`` of ``a3-megagpu-8g``."""
+    return machine_type.partition("-")[0].upper()
 
 
 def region_of(location: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from interlace.sim.gke import capacity, quotas
-from interlace.sim.gke.catalog import region_of
+from interlace.sim.gke.catalog import region_of, vm_family
 from interlace.sim.gke.errors import Refusal, bad_request, not_found
 from interlace.sim.gke.faults import Kind
 from interlace.sim.gke.operations import COMPUTE, OperationFailed, container_link
@@ -205,10 +205,15 @@ def demands(
     here = {each["metric"]: each for each in quotas.table(world, project, region)}
     everywhere = {each["metric"]: each for each in quotas.table(world, project)}
     rows = [("SSD_TOTAL_GB", config["diskSizeGb"] * machines, here["SSD_TOTAL_GB"])]
-    if kind is not None:
+    if kind is not None and not kind.gpus:
         rows.append(("CPUS", kind.cpus * machines, here["CPUS"]))
+    if kind is not None:
         rows.append(("CPUS_ALL_REGIONS", kind.cpus * machines, everywhere["CPUS_ALL_REGIONS"]))
     found = [(name, need, row["limit"], row["usage"]) for name, need, row in rows]
+    if kind is not None and kind.gpus:
+        vms = vm_family(config["machineType"])
+        used = quotas.family_cpus_in_use(world, project, region, vms)
+        found.append(("CPUS_PER_VM_FAMILY", kind.cpus * machines, world.catalog.vm_family_quota, used))
     if kind is not None and kind.gpus and not quotas.reserved(config):
         family = world.catalog.accelerators[kind.gpu].family
         need = kind.gpus * machines

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlace.sim.gke.catalog import vm_family
 from interlace.sim.gke.errors import NUMBER, Refusal, not_found
 from interlace.sim.gke.routes import Call
 from interlace.sim.gke.world import World
@@ -81,7 +82,7 @@ def _service(world: World, name: str) -> Json:
 
 
 def _quotas(world: World, call: Call) -> Json:
-    rows = [_family_quota(world, call)]
+    rows = [_gpu_quota(world, call), _vm_quota(world, call)]
     rows += [_plain_quota(call, metric, limit) for metric, limit in world.catalog.global_quotas.items()]
     if call.route.verb == "list":
         return _paged(call, rows, "quotaInfos", 100)
@@ -109,25 +110,41 @@ def _plain_quota(call: Call, metric: str, limit: float) -> Json:
     return _head(call, ident, metric.lower()) | {"dimensions": [], "dimensionsInfos": [details]}
 
 
-def _family_quota(world: World, call: Call) -> Json:
-    """A row with a value for each region that offers the family, and one without (which is 0) for the others."""
-    rows = []
-    for name, kind in world.catalog.accelerators.items():
-        offered = {
-            region
-            for region, zones in world.catalog.regions.items()
-            for machine in world.catalog.machine_types.values()
-            if machine.gpu == name and set(machine.zones) & set(zones)
+def _gpu_quota(world: World, call: Call) -> Json:
+    families = {name: kind.family for name, kind in world.catalog.accelerators.items()}
+    rows: list[Json] = []
+    for gpu, family in families.items():
+        zones = {zone for each in world.catalog.machine_types.values() if each.gpu == gpu for zone in each.zones}
+        rows += _rows(world, "gpu_family", family, zones, world.catalog.gpu_family_quota)
+    return _by_family(call, "GPUS-PER-GPU-FAMILY-per-project-region", "gpu_family", rows)
+
+
+def _vm_quota(world: World, call: Call) -> Json:
+    zones: dict[str, set[str]] = {}
+    for name, kind in world.catalog.machine_types.items():
+        if kind.gpus:
+            zones.setdefault(vm_family(name), set()).update(kind.zones)
+    rows: list[Json] = []
+    for family, offered in zones.items():
+        rows += _rows(world, "vm_family", family, offered, world.catalog.vm_family_quota)
+    return _by_family(call, "CPUS-PER-VM-FAMILY-per-project-region", "vm_family", rows)
+
+
+def _by_family(call: Call, ident: str, dimension: str, rows: list[Json]) -> Json:
+    metric = ident.removesuffix("-per-project-region").lower().replace("-", "_")
+    return _head(call, ident, metric) | {"dimensions": [dimension, "region"], "dimensionsInfos": rows}
+
+
+def _rows(world: World, dimension: str, family: str, zones: set[str], limit: int) -> list[Json]:
+    """A row with a value for each region that offers the family, and one without, which means 0, for the others."""
+    offered = [region for region, each in world.catalog.regions.items() if zones & set(each)]
+    left = [region for region in world.catalog.regions if region not in offered]
+    rows: list[Json] = [
+        {
+            "dimensions": {dimension: family, "region": region},
+            "details": {"value": str(limit)},
+            "applicableLocations": [region],
         }
-        rows += [
-            {
-                "dimensions": {"gpu_family": kind.family, "region": region},
-                "details": {"value": str(world.catalog.gpu_family_quota)},
-                "applicableLocations": [region],
-            }
-            for region in sorted(offered)
-        ]
-        left = [region for region in world.catalog.regions if region not in offered]
-        rows.append({"dimensions": {"gpu_family": kind.family}, "details": {}, "applicableLocations": left})
-    head = _head(call, "GPUS-PER-GPU-FAMILY-per-project-region", "gpus_per_gpu_family")
-    return head | {"dimensions": ["gpu_family", "region"], "dimensionsInfos": rows}
+        for region in offered
+    ]
+    return [*rows, {"dimensions": {dimension: family}, "details": {}, "applicableLocations": left}]

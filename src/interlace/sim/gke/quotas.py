@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from interlace.sim.gke.catalog import region_of
+from interlace.sim.gke.catalog import region_of, vm_family
 from interlace.sim.gke.errors import Refusal
 from interlace.sim.gke.routes import Call
 from interlace.sim.gke.world import World, quota_failure
@@ -77,6 +77,17 @@ def gpus_in_use(world: World, project: str, region: str, family: str) -> int:
     return total
 
 
+def family_cpus_in_use(world: World, project: str, region: str, family: str) -> int:
+    """CPUs of a family of machines with GPUs that run in a region."""
+    kinds = world.catalog.machine_types
+    here = [
+        (pool["config"]["machineType"], count)
+        for zone, pool, count in nodes(world, project)
+        if region_of(zone) == region
+    ]
+    return sum(kinds[name].cpus * count for name, count in here if name in kinds and vm_family(name) == family)
+
+
 def reserved(config: Json) -> bool:
     """Whether nodes of this configuration come out of a named reservation."""
     affinity = config.get("reservationAffinity", {})
@@ -85,15 +96,16 @@ def reserved(config: Json) -> bool:
 
 def _usage(world: World, project: str, region: str | None) -> dict[str, float]:
     here = [(pool, count) for zone, pool, count in nodes(world, project) if region is None or region_of(zone) == region]
-    cpus = gpus = disks = machines = 0
+    cpus = plain = gpus = disks = machines = 0
     for pool, count in here:
         kind = world.catalog.machine_types.get(pool["config"]["machineType"])
         machines += count
         disks += pool["config"].get("diskSizeGb", 100) * count
         if kind is not None:
             cpus, gpus = cpus + kind.cpus * count, gpus + kind.gpus * count
+            plain += 0 if kind.gpus else kind.cpus * count
     used: dict[str, float] = {
-        "CPUS": cpus,
+        "CPUS": plain,
         "CPUS_ALL_REGIONS": cpus,
         "GPUS_ALL_REGIONS": gpus,
         "INSTANCES": machines,

@@ -118,8 +118,8 @@ def test_a_machine_type_is_only_where_it_is_offered(cloud: Clouded) -> None:
 def test_gpus_beyond_the_quota_are_refused_at_once(cloud: Clouded) -> None:
     answer = cloud.ask("POST", POOLS, {"nodePool": pool_body(initialNodeCount=3)})
     assert shape(answer.body) == shape(recorded("container-error-403-quota")["body"])
-    assert '"GPUS_PER_GPU_FAMILY"' not in answer.body["error"]["message"]  # 630 CPUs of 500 come first
-    cloud.world.catalog.region_quotas["CPUS"] = 5000
+    assert '"GPUS_PER_GPU_FAMILY"' not in answer.body["error"]["message"]  # 624 CPUs of 500 come first
+    cloud.world.catalog.vm_family_quota = 5000
     assert (
         "\"GPUS_PER_GPU_FAMILY\": request requires '24.0' and is short '8.0'"
         in cloud.refused("POST", POOLS, {"nodePool": pool_body(initialNodeCount=3)})[2]
@@ -298,7 +298,8 @@ def test_usage_is_counted_from_what_exists(cloud: Clouded) -> None:
     cloud.networks(1)
     cloud.pool()
     after = used(f"{PROJECT}/regions/us-central1")
-    assert after["CPUS"] - before["CPUS"] == 416
+    assert after["CPUS"] == before["CPUS"] == 4  # CPUs beside GPUs count by family
+    assert used(PROJECT)["CPUS_ALL_REGIONS"] == 420
     assert used(PROJECT)["GPUS_ALL_REGIONS"] == 16
     assert used(PROJECT)["NETWORKS"] == 2
     assert cloud.good("GET", f"{GLOBAL}/networks/default")["name"] == "default"

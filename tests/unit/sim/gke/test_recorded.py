@@ -33,7 +33,7 @@ def bodies(name: str) -> list[tuple[str, str, Any]]:
 def furnished(kind: str) -> Clouded:
     """A cloud in which everything exists that recorded requests of a kind refer to, without quotas."""
     cloud = Clouded(projects=("example-project", "owner-project"))
-    cloud.world.catalog.gpu_family_quota = 1_000_000
+    cloud.world.catalog.gpu_family_quota = cloud.world.catalog.vm_family_quota = 1_000_000
     for table in (cloud.world.catalog.global_quotas, cloud.world.catalog.region_quotas):
         table.update(dict.fromkeys(table, 1e6))
     cloud.world.catalog.region_quotas |= {"PREEMPTIBLE_NVIDIA_H200_GPUS": 1e6}
