@@ -13,7 +13,7 @@ from interlace.gke.names import HOLD
 from interlace.gke.updates import updates
 from tests.unit.gke.spec.clusters import cluster, pool
 
-HELD = {"upgrades": {"hold": {"start": "2026-12-01T00:00:00Z"}}}
+HELD: dict[str, Any] = {"upgrades": {"hold": {"start": "2026-12-01T00:00:00Z"}}}
 
 
 def seen(before: FabricCluster, after: FabricCluster) -> set[tuple[str, str, str]]:
