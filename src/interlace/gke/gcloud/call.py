@@ -7,8 +7,12 @@ not, so that no flag is ever dropped in silence.
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import re
+import tomllib
 from collections.abc import Sequence
+from functools import cache
+from importlib import resources
 from typing import Final, NoReturn
 
 from interlace.gke.gcloud.refusal import PageError
@@ -67,6 +71,15 @@ class Call:
         values = self.flags.get(flag, ())
         return bool(values[-1]) if values else None
 
+    def understands(self, flag: str) -> None:
+        """Take a flag whether it stands there or not."""
+        self._taken.add(flag)
+
+    @property
+    def understood(self) -> frozenset[str]:
+        """Flags of this command whose values were asked for, or would have been."""
+        return frozenset(self._taken) & self.entry.flags.keys()
+
     def refuse(self, what: str, *, cause: str = "", remedy: str = "") -> NoReturn:
         """Raises PageError about this command."""
         raise PageError(f"{self}: {what}", line=self.line, cause=cause, remedy=remedy)
@@ -81,9 +94,20 @@ class Call:
             name = f"--no-{flag[2:]}" if self.flags[flag][-1] is False else flag
             self.refuse(
                 f"the flag {name} is not taken",
-                cause="What it changes in the request is not known here.",
+                cause=f"The reason: {why_refused(flag)}.",
                 remedy="Leave it out, or make the change another way.",
             )
+
+
+def why_refused(flag: str) -> str:
+    """Why a flag is not taken, one clause."""
+    return next(why for pattern, why in _reasons() if fnmatch.fnmatchcase(flag, pattern))
+
+
+@cache
+def _reasons() -> tuple[tuple[str, str], ...]:
+    data = resources.files("interlace.gke.gcloud").joinpath("data/refused.toml").read_text(encoding="utf-8")
+    return tuple((flag, each["why"]) for each in tomllib.loads(data)["refused"] for flag in each["flags"])
 
 
 def read_call(words: Sequence[str], *, line: int) -> Call:

@@ -35,7 +35,6 @@ _NEEDS: Final = {
     "--master-authorized-networks": ("--enable-master-authorized-networks",),
     "--cluster-dns-scope": ("--cluster-dns",),
     "--cluster-dns-domain": ("--cluster-dns",),
-    "--auto-monitoring-scope": ("--enable-managed-prometheus",),
     "--enable-network-egress-metering": ("--resource-usage-bigquery-dataset",),
     "--enable-resource-consumption-metering": ("--resource-usage-bigquery-dataset",),
 }
@@ -143,9 +142,8 @@ def _on(call: Call, flag: str) -> bool:
 
 def _dataplane(call: Call) -> str | None:
     provider = {"advanced": "ADVANCED_DATAPATH", "legacy": "LEGACY_DATAPATH"}
-    if call.has("--datapath-provider"):
-        return values.mapped(call, "--datapath-provider", provider)
-    return provider["advanced"] if call.switch("--enable-dataplane-v2") else None
+    said, switched = values.mapped(call, "--datapath-provider", provider), call.switch("--enable-dataplane-v2")
+    return said or (provider["advanced"] if switched else None)
 
 
 def _dns(call: Call) -> Body | None:
@@ -301,9 +299,6 @@ def _components(call: Call, flag: str, names: dict[str, str]) -> Body | None:
 
 def _monitoring(call: Call) -> Body | None:
     metrics, relay = _either(call, "metrics"), _either(call, "flow-observability")
-    scope = call.text("--auto-monitoring-scope")
-    if scope is not None:
-        call.refuse("--auto-monitoring-scope is not taken", remedy="Set it on the cluster when it stands.")
     body = _components(call, "--monitoring", _MONITORING) or {}
     prometheus = call.switch("--enable-managed-prometheus")
     body |= given(managedPrometheusConfig=nested(enabled=prometheus))

@@ -22,6 +22,7 @@ def fields(call: Call, *sections: str) -> Body:
     body: Body = {}
     for section in sections:
         for flag, (path, kind) in _table()[section].items():
+            call.understands(flag)
             if call.has(flag):
                 value = _value(call, flag, kind)
                 if value is not None:

@@ -49,7 +49,10 @@ def project(call: Call, settings: Settings) -> str:
 
 def location(call: Call, settings: Settings) -> str:
     """Zone or region of a cluster: one of three flags."""
-    given = [flag for flag in ("--location", "--zone", "--region") if call.has(flag)]
+    ways = ("--location", "--zone", "--region")
+    for flag in ways:
+        call.understands(flag)
+    given = [flag for flag in ways if call.has(flag)]
     if len(given) > 1:
         call.refuse(f"{given[0]} and {given[1]} exclude each other", remedy="Give one of them.")
     value = call.text(given[0]) if given else settings.zone or settings.region or settings.location
