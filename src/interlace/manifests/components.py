@@ -396,8 +396,8 @@ def _agent(
         AGENT,
         namespace=namespace,
         template=template,
-        # An agent that restarts disturbs no running job; a node only starts no new one meanwhile.
-        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "20%"}},
+        # The new agent of a node takes over from the old one, so that the node can always start jobs.
+        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "20%", "maxUnavailable": 0}},
     )
 
 

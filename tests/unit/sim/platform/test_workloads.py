@@ -156,6 +156,22 @@ def test_a_rolling_update_replaces_no_more_daemons_than_may_be_unavailable() -> 
     assert names(daemonset.plan(new, nodes, [daemon("a", terminating=True), *pods[1:]])) == ["d-b"]
 
 
+def test_with_surge_an_old_daemon_goes_when_the_new_one_beside_it_is_ready() -> None:
+    rolling = {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}}
+    owner = daemons(template={"spec": {"hostNetwork": True}}, updateStrategy=rolling)
+    nodes = [node(name) for name in "abcd"]
+    old = [daemon(name) for name in "abcd"]
+    assert daemonset.plan(owner, nodes, old) == daemonset.Plan(create=("a", "b"))
+    begun = [pod(f"n-{name}", node=name, labels=daemon(name, owner).metadata.labels) for name in "ab"]
+    assert daemonset.plan(owner, nodes, [*old, *begun]) == daemonset.Plan()
+    ready = pod("n-a", node="a", labels=daemon("a", owner).metadata.labels, ready=True)
+    assert names(daemonset.plan(owner, nodes, [*old, ready, begun[1]])) == ["d-a"]
+    gone = [ready, begun[1], *old[1:]]
+    assert daemonset.plan(owner, nodes, gone) == daemonset.Plan(create=("c",))
+    useless = [daemon("a", ready=False), *old[1:]]
+    assert names(daemonset.plan(owner, nodes, useless)) == ["d-a"]
+
+
 def test_on_delete_leaves_outdated_daemons_running() -> None:
     new = daemons(template={"spec": {}}, updateStrategy={"type": "OnDelete"})
     assert daemonset.plan(new, [node("a")], [daemon("a")]) == daemonset.Plan()

@@ -1,7 +1,8 @@
 """What a DaemonSet does: one pod on every node that it may run on, pinned by node affinity.
 
-Invariant: a node never gets a second pod while one of the DaemonSet is still there, terminating ones included.
-Surge and ControllerRevision objects are not simulated; the hash label is there.
+Invariant: a node never gets a second pod while one of the DaemonSet is still there, terminating ones included, but
+for one of a new template during an update with ``maxSurge``: the old one goes when that is ready.
+ControllerRevision objects are not simulated; the hash label is there.
 """
 
 from __future__ import annotations
@@ -112,6 +113,9 @@ def plan(daemon_set: DaemonSet, nodes: Sequence[Node], pods: Sequence[Pod]) -> P
     create: list[str] = []
     delete: list[Pod] = []
     spec = rules(daemon_set)
+    surge, surging = _max_surge(daemon_set, len(nodes)), 0
+    successors: list[str] = []
+    """Nodes that may get a pod of the new template beside the old one."""
     for node in nodes:
         name = node.metadata.name
         there = by_node.pop(name, [])
@@ -128,7 +132,18 @@ def plan(daemon_set: DaemonSet, nodes: Sequence[Node], pods: Sequence[Pod]) -> P
         running = sorted(
             (pod for pod in living if not pod.finished), key=lambda pod: pod.metadata.creation_timestamp or ""
         )
-        delete.extend(running[1:])
+        if not surge:
+            delete.extend(running[1:])
+            continue
+        new, old = _divided(daemon_set, running)
+        delete.extend([*old[1:], *new[1:]])
+        if old and new:
+            surging += 1
+            if new[0].ready or not old[0].ready:
+                delete.append(old[0])
+        elif old and old[0].ready and len(there) == 1 and should_start:
+            successors.append(name)
+    create += successors[: max(0, surge - surging)]
     # Pods pinned to nodes that are gone and that were never bound; bound ones fall to the pod garbage collector.
     delete.extend(pod for left in by_node.values() for pod in left if not pod.spec.node_name and not pod.terminating)
     doomed = {pod.metadata.uid for pod in delete}
@@ -137,15 +152,29 @@ def plan(daemon_set: DaemonSet, nodes: Sequence[Node], pods: Sequence[Pod]) -> P
     return Plan(create=tuple(create), delete=tuple(delete))
 
 
+def _divided(daemon_set: DaemonSet, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+    """Those of the present template, and those of older ones."""
+    wanted = revision(daemon_set)
+    new = [pod for pod in pods if pod.metadata.labels.get(REVISION_LABEL) == wanted]
+    return new, [pod for pod in pods if pod not in new]
+
+
 def _outdated(daemon_set: DaemonSet, pods: Sequence[Pod], doomed: set[str]) -> list[Pod]:
     """Pods of an older template that may go now, those that are not available first."""
-    wanted = revision(daemon_set)
     staying = [pod for pod in pods if pod.active and pod.metadata.uid not in doomed]
-    old = [pod for pod in staying if pod.metadata.labels.get(REVISION_LABEL) != wanted]
+    _, old = _divided(daemon_set, staying)
     unavailable = len(pods) - sum(1 for pod in staying if pod.ready)
     useless = [pod for pod in old if not pod.ready]
-    budget = max(0, _max_unavailable(daemon_set, len(pods)) - unavailable)
+    budget = 0 if _max_surge(daemon_set, len(pods)) else max(0, _max_unavailable(daemon_set, len(pods)) - unavailable)
     return [*useless, *[pod for pod in old if pod.ready][:budget]]
+
+
+def _max_surge(daemon_set: DaemonSet, total: int) -> int:
+    strategy = daemon_set.spec.update_strategy
+    value = strategy.rolling_update.max_surge if strategy.rolling_update is not None else None
+    if strategy.type != "RollingUpdate" or not value:
+        return 0
+    return -(-total * int(value.rstrip("%")) // 100) if isinstance(value, str) else value
 
 
 def _max_unavailable(daemon_set: DaemonSet, total: int) -> int:
