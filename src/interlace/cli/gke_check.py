@@ -128,9 +128,7 @@ async def _live(
     with refusing():
         findings = judge(gathered, targets, cluster=cluster, now=datetime.now(UTC))
     where = targets[0]
-    there = gathered.document.get("cluster") or {}
-    what = f"cluster {there.get('name')}" if there else f"no cluster {where.cluster} yet".replace("  ", " ")
-    title = f"{what} at {where.location} in project {where.project}{' (simulated)' if simulated else ''}"
+    title = f"{gathered.subject} at {where.location} in project {where.project}{' (simulated)' if simulated else ''}"
     if simulated and as_json:
         click.echo("interlace: all of this is simulated", err=True)
     _show(findings, title, as_json=as_json)

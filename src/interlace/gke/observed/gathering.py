@@ -100,6 +100,16 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     document: dict[str, Any]
     findings: tuple[Finding, ...]
 
+    @property
+    def subject(self) -> str:
+        """The cluster, or that there is none, in words."""
+        cluster, name = self.document.get("cluster"), self.document.get("want", {}).get("clusterName", "")
+        if cluster:
+            return f"cluster {cluster.get('name', '')}"
+        if any(each.pointer == "/cluster" for each in self.findings):
+            return f"cluster {name} (not read)" if name else "clusters (not read)"
+        return f"no cluster {name} yet" if name else "no cluster yet"
+
 
 class NothingRead(GkeError):
     """No part could be read: nothing can be said."""
