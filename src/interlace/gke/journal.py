@@ -133,7 +133,7 @@ def read_lines(lines: Iterable[bytes], *, path: Path) -> Iterator[Entry]:
         except msgspec.DecodeError as error:
             raise JournalError(
                 f"{path}:{number}: the line is not an entry of a journal ({error}); move the file away: "
-                "what exists is then found out again by looking"
+                "what exists is then found out again by looking, but for what was adopted"
             ) from None
 
 

@@ -179,9 +179,9 @@ class Run(NamedTuple):
         return {str(task): ending.state for task, ending in self.endings.items()}
 
 
-def _journal(folder: Path) -> Journal:
-    """Without waiting for a disk: what a kill leaves of a file does not depend on that."""
-    return Journal(folder, sync=lambda _: None)
+def _journal(folder: Path, sync: Callable[[int], None] = lambda _: None) -> Journal:
+    """Without waiting for a disk, unless told to: what a kill leaves of a file does not depend on that."""
+    return Journal(folder, sync=sync)
 
 
 async def plan_on(sky: Sky, folder: Path) -> Plan:
@@ -193,11 +193,18 @@ async def plan_on(sky: Sky, folder: Path) -> Plan:
 
 
 async def apply_on(
-    sky: Sky, folder: Path, *, replace: bool = False, prune: bool = False, parallel: int = 16, patience: float = 60
+    sky: Sky,
+    folder: Path,
+    *,
+    replace: bool = False,
+    prune: bool = False,
+    parallel: int = 16,
+    patience: float = 60,
+    sync: Callable[[int], None] = lambda _: None,
 ) -> Run:
     """Look, compare, do."""
     wanted = sky.wanted()
-    with _journal(folder) as journal:
+    with _journal(folder, sync) as journal:
         client = Client(sky.send, patience=patience)
         picture = await observe(client, scope_of_cluster(sky.file, wanted))
         plan = make_plan(wanted, picture, owner_of(sky.file), adopted=adopted(journal.entries))
