@@ -291,7 +291,7 @@ POOLS: Final = (
     Case(
         rule="pool.scopes",
         base=mega,
-        severity="warning",
+        severity="info",
         broken={f"{CONFIG}/oauthScopes": ["https://www.googleapis.com/auth/devstorage.read_only"]},
         pointer=f"{CONFIG}/oauthScopes",
         says="lacks scope cloud-platform",
