@@ -18,6 +18,8 @@ from tests.unit.verify.printers import ERAS, Sweep, show
 
 SEEDS = Path(__file__).parents[2] / "data" / "seeds"
 MEANS = {"nccl-tcpxo": (11, 22.44898, 22.449), "nccl-tcpx": (10, 29.82924, 29.8293)}
+HIDDEN = {"nccl-tcpxo": (282, 7), "nccl-tcpx": (96, 0)}
+"""Changes that rounding hides within their row; those of them that the printed average still does not allow."""
 LAST = next(era for era in ERAS if era.name == "v2.18.0")
 _HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{_HALF}{_HALF}"
@@ -82,11 +84,10 @@ def changes(row: list[str]) -> Iterator[list[str]]:
 def test_any_digit_changed_in_any_row_is_reported_with_the_row_unless_rounding_hides_it(name: str) -> None:
     rows, average = seed_rows(name)
     run = read_one(seed_text(rows, average))
-    number = hidden = 0
+    hidden = seen = 0
     for index, row in enumerate(rows):
         others = [one for one in run.rows if one != run.rows[index]][-2:]  # enough to tell the ranks
         for damaged in changes(row):
-            number += 1
             if damaged[4] == "-0":  # no number of C; the reader sees it, as the next test shows
                 continue
             line = "  ".join(damaged).encode()
@@ -98,9 +99,10 @@ def test_any_digit_changed_in_any_row_is_reported_with_the_row_unless_rounding_h
             if same and fits(damaged[0], *damaged[5:8]) and fits(damaged[0], *damaged[9:12]):
                 hidden += 1
                 assert not told, damaged
+                seen += bool(contradictions(replace(run, rows=(*run.rows[:index], parsed, *run.rows[index + 1 :]))))
             else:
                 assert told, damaged
-    assert 0 < hidden < number * 0.07
+    assert (hidden, seen) == HIDDEN[name]
 
 
 @pytest.mark.parametrize("name", MEANS)
