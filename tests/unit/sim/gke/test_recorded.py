@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -31,6 +33,17 @@ def bodies(name: str) -> list[tuple[str, str, Any]]:
 
 
 def furnished(kind: str) -> Clouded:
+    """A copy of the cloud of a kind, which is made once."""
+    made = template(kind)
+    cloud = Clouded(projects=made.world.projects)
+    cloud.world.catalog = made.world.catalog
+    cloud.world.store = copy.deepcopy(made.world.store)
+    cloud.world.enrolled = set(made.world.enrolled)
+    return cloud
+
+
+@cache
+def template(kind: str) -> Clouded:
     """A cloud in which everything exists that recorded requests of a kind refer to, without quotas."""
     cloud = Clouded(projects=("example-project", "owner-project"))
     cloud.world.catalog.gpu_family_quota = cloud.world.catalog.vm_family_quota = 1_000_000
