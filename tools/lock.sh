@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes requirements/dev.txt and testbed/mods/toolchain.txt anew: tools/lock.sh PYTHON [uv options, e.g. --upgrade]
+# Writes requirements/dev.txt, testbed/mods/toolchain.txt and then requirements/wheels.toml anew:
+#   tools/lock.sh PYTHON [uv options, e.g. --upgrade]
 # The resolver (uv) is kept apart, in build/, since nothing else needs its 60 MB.
 set -eu
 python=$1; shift
@@ -10,3 +11,4 @@ compile() {
 }
 compile pyproject.toml --extra sim --extra gke --extra report --extra webhook --group dev --output-file requirements/dev.txt "$@"
 compile testbed/mods/toolchain.in --output-file testbed/mods/toolchain.txt "$@"
+"$python" -m tools.wheels
