@@ -45,6 +45,7 @@ def _create_cluster(world: World, call: Call) -> Operation:
         world.enrolled.discard(path)
     pools = _initial_pools(world, call, path, document, body)
     rules = clusters.firewalls(world, path, document)
+    struck = world.faults.striking(call.line, nodepools.SHORTAGES)
     world.store.put(path, document)
     clusters.claim(world, document)
     for pool in pools:
@@ -53,9 +54,19 @@ def _create_cluster(world: World, call: Call) -> Operation:
     def ready() -> None:
         for rule, rule_document in rules.items():
             world.store.put(rule, rule_document)
-        world.store.put(path, document | {"status": "RUNNING"})
+        failures = []
         for pool in pools:
-            nodepools.bring_up(world, call.project, f"{path}/nodePools/{pool['name']}", None)
+            try:
+                nodepools.bring_up(
+                    world, call.project, f"{path}/nodePools/{pool['name']}", struck.kind if struck else None
+                )
+            except OperationFailed as failure:
+                failures.append(failure)
+        if not failures:
+            world.store.put(path, document | {"status": "RUNNING"})
+            return
+        world.store.put(path, document | {"status": "ERROR", "statusMessage": failures[0].message})
+        raise failures[0]
 
     return world.start(
         call, type="CREATE_CLUSTER", target=path, effect=ready, seconds=world.durations.cluster, lock=path

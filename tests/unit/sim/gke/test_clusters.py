@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interlace.sim.gke.faults import Kind
 from tests.unit.sim.gke.cloud import CLUSTER, CLUSTERS, GLOBAL, LOCATION, POOLS, PROJECT, REGION, Clouded, cluster_body
 from tests.unit.sim.gke.judge import recorded, shape
 
@@ -273,3 +274,14 @@ def test_versions_are_listed(cloud: Clouded) -> None:
 def test_autopilot_is_refused_as_not_simulated(cloud: Clouded) -> None:
     body = cluster_body(autopilot={"enabled": True})
     assert "Autopilot" in cloud.refused("POST", CLUSTERS, {"cluster": body})[2]
+
+
+@pytest.mark.parametrize("kind", [Kind.STOCKOUT, Kind.QUOTA_AT_COMPLETION])
+def test_a_cluster_whose_first_nodes_do_not_come_up_is_in_error(cloud: Clouded, kind: Kind) -> None:
+    cloud.world.faults.add(kind, r"POST .*/clusters$")
+    done = cloud.cluster()
+    found = cloud.good("GET", CLUSTER)
+    assert (found["status"], found["nodePools"][0]["status"]) == ("ERROR", "ERROR")
+    assert found["statusMessage"] == done["statusMessage"]
+    cloud.do("DELETE", CLUSTER)
+    assert cloud.world.store.made() == []

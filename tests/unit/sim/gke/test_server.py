@@ -10,7 +10,7 @@ import pytest
 
 from interlace.sim.gke import Durations, GkeServer, Kind
 from interlace.sim.gke.server import Entry
-from tests.unit.sim.gke.cloud import CLUSTERS, GLOBAL, REGION, cluster_body
+from tests.unit.sim.gke.cloud import CLUSTERS, GLOBAL, REGION, cluster_body, pool_body
 from tests.unit.sim.gke.served import served
 from tests.waiting import eventually
 
@@ -142,3 +142,32 @@ async def test_a_subnetwork_of_a_network_whose_operation_fails_is_refused() -> N
         assert ended["httpErrorStatusCode"] == 403
         body = {"name": "s", "network": "global/networks/net", "ipCidrRange": "192.168.1.0/24"}
         assert (await ask(fake, "POST", f"{REGION}/subnetworks", body))[0] == 404
+
+
+async def test_a_whole_cluster_is_made_by_many_requests_at_once() -> None:
+    async with served(latency=0.05) as fake:
+
+        async def make(path: str, body: dict[str, Any]) -> None:
+            status, _, started = await ask(fake, "POST", path, body)
+            assert status == 200, started
+            scope = path.rpartition("/")[0]
+            _, _, ended = await ask(fake, "POST", f"{scope}/operations/{started['name']}/wait")
+            assert (ended["status"], "error" in ended) == ("DONE", False)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(8):
+                group.create_task(make(f"{GLOBAL}/networks", NETWORK | {"name": f"net-{number}"}))
+        async with asyncio.TaskGroup() as group:
+            for number in range(8):
+                where = {"network": f"global/networks/net-{number}"}
+                subnet = {"name": f"sub-{number}", "ipCidrRange": f"192.168.{number}.0/24"}
+                rule = {"name": f"rule-{number}", "allowed": [{"IPProtocol": "icmp"}]}
+                group.create_task(make(f"{REGION}/subnetworks", subnet | where))
+                group.create_task(make(f"{GLOBAL}/firewalls", rule | where))
+        assert (await ask(fake, "POST", CLUSTERS, {"cluster": cluster_body()}))[0] == 200
+        await eventually(lambda: fake.store.names("clusters") and not fake.world.operations.running(), within=30)
+        pairs = [{"network": f"net-{number}", "subnetwork": f"sub-{number}"} for number in range(8)]
+        pool = pool_body(networkConfig={"additionalNodeNetworkConfigs": pairs})
+        status, _, _ = await ask(fake, "POST", f"{CLUSTERS}/example-cluster/nodePools", {"nodePool": pool})
+        assert status == 200
+        await eventually(lambda: len(fake.store.made()) == 8 * 3 + 1 + 2 + 4, within=30)
