@@ -47,6 +47,8 @@ def differences(kind: Kind, *, want: Mapping[str, Any], have: Mapping[str, Any])
     scaling = want.get("autoscaling")
     if kind == "nodePool" and isinstance(scaling, Mapping) and scaling.get("enabled"):
         found = [each for each in found if each.path != "initialNodeCount"]  # the autoscaler decides
+    if kind == "network" and want.get("networkProfile") and "mtu" not in want:
+        found = [each for each in found if each.path != "mtu"]  # the profile decides
     return tuple(found)
 
 
