@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from interlace.cli.exits import Code, Exit
-from interlace.cli.verify_logs import read_files
+from interlace.cli.verify_logs import job_options, read_logs
 
 if TYPE_CHECKING:
     from interlace.verify.comparison import Change
 
 
 @click.command()
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("before", metavar="A|-|job/NAME")
+@click.argument("after", metavar="B|-|job/NAME")
 @click.option(
     "--noise",
     type=click.FloatRange(min=0, max=1),
@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     help="Relative noise of one measurement where neither side repeats a size three times.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead (docs/verdicts.md).")
-def compare(*, before: str, after: str, noise: float, as_json: bool) -> None:
+@job_options
+def compare(
+    *,
+    before: str,
+    after: str,
+    noise: float,
+    as_json: bool,
+    namespace: str | None,
+    context: str | None,
+    kubeconfig: str | None,
+) -> None:
     """Compare measurement B with measurement A, size by size.
 
     Only the same collective, ranks, placement and size are compared; a change counts if it exceeds three times the
@@ -35,7 +45,9 @@ def compare(*, before: str, after: str, noise: float, as_json: bool) -> None:
 
     if before == after == "-":
         raise Exit(Code.REFUSED, "A and B cannot both be stdin; give a file for one of them")
-    old, new = read_files([before]).runs, read_files([after]).runs
+    old, new = (
+        read_logs([name], namespace=namespace, context=context, kubeconfig=kubeconfig).runs for name in (before, after)
+    )
     for name, runs in ((before, old), (after, new)):
         if not any(run.rows for run in runs):
             raise Exit(Code.UNKNOWN, f"{name}: no run of nccl-tests was read")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interlace.cli.exits import Code, Exit
-from interlace.cli.running import run as run_async
-from interlace.cli.verify_logs import JOB, Logs, read_files, read_job
+from interlace.cli.verify_logs import job_options, read_files, read_logs
 
 if TYPE_CHECKING:
     from interlace.fabric.family import Family
@@ -31,9 +30,7 @@ _STYLE = {"pass": "green", "degraded": "yellow", "fail": "red", "cannot tell": "
     help="Earlier runs of this site that replace the bands: logs, or what `verify parse` printed. May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead (docs/verdicts.md).")
-@click.option("-n", "--namespace", help="Namespace of job/NAME; default: that of the kubeconfig's context.")
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option("--kubeconfig", type=click.Path(dir_okay=False), help="Instead of $KUBECONFIG.")
+@job_options
 def judge(
     *,
     logs: tuple[str, ...],
@@ -58,22 +55,8 @@ def judge(
         baseline = read_files(baselines).runs
         if not any(run.rows for run in baseline):
             raise Exit(Code.REFUSED, f"{', '.join(baselines)}: no run of nccl-tests was read, so it is no baseline")
-    found = read_files(name for name in logs if not name.startswith(JOB))
-    for name in logs:
-        if name.startswith(JOB):
-            found.add(_job(name.removeprefix(JOB), namespace=namespace, context=context, kubeconfig=kubeconfig))
+    found = read_logs(logs, namespace=namespace, context=context, kubeconfig=kubeconfig)
     _show(judge_runs(found.runs, found.events, family=known, nodes=nodes, baseline=baseline), as_json=as_json)
-
-
-def _job(name: str, *, namespace: str | None, context: str | None, kubeconfig: str | None) -> Logs:
-    read: list[Logs] = []
-
-    async def main() -> Code:
-        read.append(await read_job(name, namespace=namespace, context=context, kubeconfig=kubeconfig))
-        return Code.GOOD
-
-    run_async(main())
-    return read[0]
 
 
 def _family(name: str | None) -> Family | None:

@@ -1,14 +1,15 @@
-"""Where ``verify judge`` and ``verify compare`` get their runs from: files, stdin, or the Pods of a Job."""
+"""Where ``verify judge``, ``report`` and ``compare`` get their runs from: files, stdin, or the Pods of a Job."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+import click
 import msgspec
 
 from interlace.cli.exits import Code, Exit
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 JOB: Final = "job/"
 _DOCUMENT: Final = re.compile(rb'\s*\{\s*"runs"\s*:')
 _HEAD: Final = 64
+
+
+def job_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Which cluster a ``job/NAME`` is on: ``namespace``, ``context`` and ``kubeconfig`` of ``read_logs``."""
+    for option in (
+        click.option("--kubeconfig", type=click.Path(dir_okay=False), help="Instead of $KUBECONFIG."),
+        click.option("--context", help="Context of the kubeconfig."),
+        click.option("-n", "--namespace", help="Namespace of job/NAME; default: that of the kubeconfig's context."),
+    ):
+        command = option(command)
+    return command
 
 
 class Logs(msgspec.Struct, kw_only=True):
@@ -76,10 +88,30 @@ def _read(file: BinaryIO, *, source: str) -> Logs:
     return logs
 
 
-async def read_job(name: str, *, namespace: str | None, context: str | None, kubeconfig: str | None) -> Logs:
-    """The logs of the Pods of a Job. Raises Exit with UNKNOWN if it has no Pods, and the errors of ``kube``."""
-    import click
+def read_logs(names: Iterable[str], *, namespace: str | None, context: str | None, kubeconfig: str | None) -> Logs:
+    """What `read_files` reads, and for each ``job/NAME`` the logs of the Job's Pods. Raises Exit.
 
+    A Job without Pods ends with UNKNOWN. A file whose path begins like a Job is given as ``./job/NAME``.
+    """
+    from interlace.cli.running import run as run_async
+
+    given = list(names)
+    logs = read_files(name for name in given if not name.startswith(JOB))
+
+    async def main() -> Code:
+        for name in given:
+            if name.startswith(JOB):
+                job = name.removeprefix(JOB)
+                logs.add(await _read_job(job, namespace=namespace, context=context, kubeconfig=kubeconfig))
+        return Code.GOOD
+
+    if any(name.startswith(JOB) for name in given):
+        run_async(main())
+    return logs
+
+
+async def _read_job(name: str, *, namespace: str | None, context: str | None, kubeconfig: str | None) -> Logs:
+    """Raises Exit with UNKNOWN if the Job has no Pods, and the errors of ``kube``."""
     from interlace.kube.client import Client
     from interlace.kube.config import load, load_kubeconfig
     from interlace.verify.podlogs import job_logs

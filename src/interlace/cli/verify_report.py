@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interlace.cli.exits import Code, Exit
+from interlace.cli.verify_logs import JOB, Logs, job_options, read_files, read_logs
 
 if TYPE_CHECKING:
     from interlace.fabric.family import Family
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("logs", nargs=-1, metavar="LOG...")
+@click.argument("logs", nargs=-1, metavar="LOG...|-|job/NAME")
 @click.option("-o", "--output", metavar="FILE", help="The page, one HTML file that needs no network; - is stdout.")
 @click.option("--pairs", metavar="FILE", help="Bandwidths of pairs of nodes (docs/reports.md), for map and topology.")
 @click.option("--junit", metavar="FILE", help="JUnit XML for a CI system; - is stdout.")
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Earlier runs of this site that replace the bands: logs, or what `verify parse` printed. May be repeated.",
 )
+@job_options
 def report(
     *,
     logs: tuple[str, ...],
@@ -53,12 +55,15 @@ def report(
     family: str | None,
     nodes: int | None,
     baselines: tuple[str, ...],
+    namespace: str | None,
+    context: str | None,
+    kubeconfig: str | None,
 ) -> None:
     """Write a report of logs of nccl-tests, judged as `verify judge` does, and of pairs of nodes.
 
-    All LOGs together are one test; - is stdin. The page shows the verdict, curves with band and bound, the map of
-    pairs, and racks and cliques. The same input gives the same bytes. Exit 0 if it passes, 1 if it is degraded or
-    fails, 3 if that cannot be told.
+    All LOGs together are one test; - is stdin; job/NAME reads the logs of a Job's Pods. The page shows the verdict,
+    curves with band and bound, the map of pairs, and racks and cliques. The same input gives the same bytes. Exit 0
+    if it passes, 1 if it is degraded or fails, 3 if that cannot be told.
     """
     wanted = [
         (target, form)
@@ -73,7 +78,11 @@ def report(
         if target is not None
     ]
     _check(wanted, inputs=[*logs, *baselines, *([pairs] if pairs is not None else [])])
-    made = _make(logs, pairs=pairs, family=family, nodes=nodes, baselines=baselines)
+
+    def read() -> Logs:
+        return read_logs(logs, namespace=namespace, context=context, kubeconfig=kubeconfig)
+
+    made = _make(read if logs else None, pairs=pairs, family=family, nodes=nodes, baselines=baselines)
     texts = [(target, _write(form, made)) for target, form in wanted]
     for target, text in texts:
         if target == "-":
@@ -103,7 +112,7 @@ def _check(wanted: list[tuple[str, str]], *, inputs: list[str]) -> None:
     if twice is not None:
         where = "stdout" if twice == "-" else twice
         raise Exit(Code.REFUSED, f"{where} can take only one form of the report; give the others a file each")
-    read = {os.path.realpath(name) for name in inputs if name != "-"}
+    read = {os.path.realpath(name) for name in inputs if name != "-" and not name.startswith(JOB)}
     over = next((target for target in targets if target in read), None)
     if over is not None:
         raise Exit(Code.REFUSED, f"{over} is read and would be written over; give another file for the report")
@@ -112,9 +121,14 @@ def _check(wanted: list[tuple[str, str]], *, inputs: list[str]) -> None:
 
 
 def _make(
-    logs: tuple[str, ...], *, pairs: str | None, family: str | None, nodes: int | None, baselines: tuple[str, ...]
+    read: Callable[[], Logs] | None,
+    *,
+    pairs: str | None,
+    family: str | None,
+    nodes: int | None,
+    baselines: tuple[str, ...],
 ) -> Report:
-    from interlace.cli.verify_logs import read_files
+    """``read`` the logs, if there are any, and judge them; what is cheaper to refuse is looked at first."""
     from interlace.verify.judgement import judge
     from interlace.verify.report.content import Report
 
@@ -124,8 +138,8 @@ def _make(
     if baseline is not None and not any(run.rows for run in baseline):
         raise Exit(Code.REFUSED, f"{', '.join(baselines)}: no run of nccl-tests was read, so it is no baseline")
     judgement = None
-    if logs:
-        found = read_files(logs)
+    if read is not None:
+        found = read()
         judgement = judge(found.runs, found.events, family=known, nodes=nodes, baseline=baseline)
     return Report(judgement=judgement, matrix=matrix, baseline=tuple(baseline or ()))
 

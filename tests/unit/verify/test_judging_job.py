@@ -156,6 +156,30 @@ async def test_the_command_judges_a_job_on_the_current_cluster(tmp_path: Path) -
     assert "Job default/none has no Pods" in absent.errors
 
 
+async def test_a_job_is_reported_and_compared_like_the_log_of_its_pod(tmp_path: Path) -> None:
+    (tmp_path / "nccl.log").write_text("\n".join(GOOD) + "\n")
+    async with job_server() as server:
+        server.add("nccl-0", {"test": stamped(GOOD)})
+        config = str(server.kubeconfig(tmp_path))
+        page, csv = tmp_path / "report.html", tmp_path / "rows.csv"
+        wanted = ("-o", str(page), "--csv", str(csv), "--family", "a3-mega", "--kubeconfig", config)
+        reported = await interlace("verify", "report", "job/nccl", *wanted)
+        absent = await interlace("verify", "report", "job/none", "--json", "--kubeconfig", config)
+        pair = (str(tmp_path / "nccl.log"), "job/nccl")
+        compared = await interlace("verify", "compare", *pair, "--json", "--kubeconfig", config)
+        own = await interlace("verify", "compare", str(tmp_path / "nccl.log"), "./job/nccl", "--kubeconfig", config)
+    assert (reported.code, reported.errors) == (0, "")
+    assert reported.out.startswith("pass: ")
+    assert "nccl-0/test" in page.read_text()
+    assert len(csv.read_text().splitlines()) == 1 + 2 * len(SWEEP)
+    assert (absent.code, absent.out) == (3, "")
+    assert "Job default/none has no Pods" in absent.errors
+    assert compared.code == 0
+    assert {each["meaning"] for each in json.loads(compared.out)["changes"]} == {"same"}
+    assert own.code == 2
+    assert "./job/nccl: No such file" in own.errors
+
+
 async def test_a_cluster_that_does_not_answer_ends_the_command_in_one_sentence(tmp_path: Path) -> None:
     async with job_server() as server:
         config = str(server.kubeconfig(tmp_path))
