@@ -17,6 +17,7 @@ import msgspec
 from interlace.fabric.family import Family, FamilyError, find
 from interlace.fabric.vpcs import VpcNames
 from interlace.gke.bodies.scopes import DEFAULT, OWN_ACCOUNT, PREFIX
+from interlace.gke.carried import ALL, CLUSTER, POOL, Known, unknown
 from interlace.gke.cluster import API_VERSION, KIND
 from interlace.gke.errors import SpecErrors
 from interlace.gke.gcloud.faults import finding
@@ -37,21 +38,6 @@ _RESERVATION: Final = re.compile(
     r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)"
     r"(?:/reservationBlocks/(?P<block>[^/]+))?(?:/reservationSubBlocks/(?P<subBlock>[^/]+))?\Z"
 )
-
-_CLUSTER: Final = frozenset(
-    {"name", "initialClusterVersion", "releaseChannel", "network", "subnetwork", "ipAllocationPolicy", "networkConfig",
-     "privateClusterConfig", "locations", "resourceLabels", "maintenancePolicy", "workloadIdentityConfig", "nodePools",
-     "controlPlaneEndpointsConfig", "shieldedNodes"}
-)  # fmt: skip
-_POOL: Final = frozenset(
-    {"name", "initialNodeCount", "config", "networkConfig", "locations", "management", "placementPolicy",
-     "upgradeSettings", "autoscaling", "maxPodsConstraint"}
-)  # fmt: skip
-_NODES: Final = frozenset(
-    {"machineType", "accelerators", "oauthScopes", "serviceAccount", "gvnic", "imageType", "diskType", "diskSizeGb",
-     "labels", "resourceLabels", "taints", "tags", "reservationAffinity", "hostMaintenancePolicy", "spot",
-     "ephemeralStorageLocalSsdConfig"}
-)  # fmt: skip
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +103,8 @@ class _Describer:
         if step is None:
             self._lost(self.pools[0], f"the cluster {name} is not made in the page", "Add what the cluster file lacks")
         else:
-            self._left_out(step, body, _CLUSTER, "the cluster")
+            shielded = {"shieldedNodes": ALL} if body.get("shieldedNodes") == {"enabled": True} else {}  # as GKE does
+            self._left_out(step, body, {**CLUSTER, **shielded}, "the cluster")
         metadata = _said(name=name, labels=body.get("resourceLabels"))
         document: Fields = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata}
         version = str(body.get("initialClusterVersion", ""))
@@ -224,8 +211,7 @@ class _Describer:
         body = _body(step)
         nodes = body["config"]
         name = body["name"]
-        self._left_out(step, body, _POOL, f"the pool {name}")
-        self._left_out(step, nodes, _NODES, f"the nodes of pool {name}")
+        self._left_out(step, body, POOL, f"the pool {name}")
         scaling, upgrade = body.get("autoscaling", {}), body.get("upgradeSettings", {})
         if scaling and not {"minNodeCount", "maxNodeCount"} <= scaling.keys():
             self._lost(step, f"the autoscaling of pool {name} is not between a least and a most", "Say min and max")
@@ -284,10 +270,9 @@ class _Describer:
         group = made.body.get("groupPlacementPolicy", {})
         return _said(maxDistance=group.get("maxDistance"), topology=group.get("gpuTopology"))
 
-    def _left_out(self, step: Step, body: Mapping[str, Any], known: frozenset[str], what: str) -> None:
-        for field in body:
-            if field not in known:
-                self._lost(step, f"{field} of {what}", "Set it when the cluster stands")
+    def _left_out(self, step: Step, body: Mapping[str, Any], known: Known, what: str) -> None:
+        for path in unknown(body, known):
+            self._lost(step, f"{path} of {what}", "Set it when the cluster stands")
 
     def _lost(self, step: Step, text: str, remedy: str) -> None:
         self.findings.append(

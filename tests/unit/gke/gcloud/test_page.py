@@ -139,8 +139,12 @@ def test_what_is_made_unless_it_is_there_is_read() -> None:
 
 @pytest.mark.parametrize(
     "construct",
-    ['if [ -n "$X" ]; then\n  gcloud x create y\nfi', "f() {\n  gcloud x create y\n}", "case a in\n  b) true\n  gcloud x create y\nesac"],
-)  # fmt: skip
+    [
+        'if [ -n "$X" ]; then\n  gcloud x create y\nfi',
+        "f() {\n  gcloud x create y\n}",
+        "case a in\n  b) true\n  gcloud x create y\nesac",
+    ],
+)
 def test_a_command_within_a_condition_says_so(construct: str) -> None:
     (found,) = invocations(read_page(construct), known={}, project="")
     assert found.inside
@@ -190,8 +194,8 @@ def test_what_only_a_shell_could_tell_is_refused_by_name(text: str, word: str) -
 
 PIECES = st.sampled_from(
     ["gcloud", "compute networks create n", "--a=b", " ", "\n", "\\\n", "\\", "'", '"', "$", "${", "}", "$((", "))",
-     "$(", ")", "`", "for N in", "1 2", "; do", "\ndone", "do", ";", "&&", "||", "|", "<<EOF", "\nEOF\n", "<", ">", "#", "N",
-     "X=", "(", "if ! ", "; then", "fi", "{1..3}", "{", "[--x", "]", "seq 1 3", "\u201c", "\t", "\r\n", "\x00", "```"]
+     "$(", ")", "`", "for N in", "1 2", "; do", "\ndone", "do", ";", "&&", "||", "|", "<<EOF", "\nEOF\n", "<", ">", "#",
+     "N", "X=", "(", "if ! ", "; then", "fi", "{1..3}", "{", "[--x", "]", "seq 1 3", "\u201c", "\t", "\r\n", "```"]
 )  # fmt: skip
 
 
