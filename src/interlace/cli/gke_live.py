@@ -53,6 +53,7 @@ def targets_of(cluster: FabricCluster) -> tuple[Target, ...]:
             flavour=cluster.family.id,
             nodes=pool.nodes * max(1, len(cluster.zones_of(pool))),
             networks=tuple(dict.fromkeys(nic.network for nic in nics(cluster))),
+            reservations=tuple(each.reservation.value for each in cluster.spec.pools if each.reservation),
             zones=cluster.zones_of(pool),
             network_project=cluster.network_project,
         )
@@ -88,11 +89,26 @@ def judge(
     Raises Refused.
     """
     found: list[Finding] = list(gathered.findings)
-    if cluster is not None and gathered.document.get("cluster") is None:
+    there = gathered.document.get("cluster")
+    if cluster is not None and there is None:
         return ordered((*found, *check_preflight(cluster, gathered.document, now=now)))
+    made = {str(each.get("name")) for each in (there or {}).get("nodePools") or ()}
+    missing = tuple(each for each in cluster.spec.pools if each.name not in made) if cluster is not None else ()
     for target in targets:
-        found += check_observed(convert(_wanting(gathered, target)), now=now)
+        some = check_observed(convert(_wanting(gathered, target)), now=now)
+        # Of a pool that is still to be made its file tells more than the number of its nodes.
+        late = target.pool in {each.name for each in missing}
+        found += [each for each in some if not late or not each.rule.startswith("quota.")]
+    if cluster is not None and missing:
+        spec = msgspec.structs.replace(cluster.spec, pools=missing)
+        rest = msgspec.structs.replace(cluster, spec=spec)
+        found += [each for each in check_preflight(rest, gathered.document, now=now) if _of_pools(each)]
     return ordered(found)
+
+
+def _of_pools(finding: Finding) -> bool:
+    """Whether a finding about a cluster is one about the pools that it still lacks."""
+    return finding.rule.partition(".")[0] in {"pool", "placement", "reservation", "quota"}
 
 
 def _wanting(gathered: Gathered, target: Target) -> dict[str, Any]:

@@ -96,6 +96,16 @@ class ShareSettings(Api, frozen=True, kw_only=True):
     projects: tuple[str, ...] = ()
 
 
+class ReservationBlock(Api, frozen=True, kw_only=True):
+    """A part of a dense reservation; its link names the reservation."""
+
+    name: str = ""
+    self_link: str = ""
+    status: str = ""
+    count: int = 0
+    in_use_count: int = 0
+
+
 class TimeWindow(Api, frozen=True, kw_only=True):
     start_time: str = ""
     end_time: str = ""

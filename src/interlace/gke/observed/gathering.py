@@ -77,7 +77,10 @@ class Reader(Protocol):
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look at. ``cluster`` empty: the only one at the location. ``networks``: behind the additional NICs."""
+    """What to look at. ``cluster`` empty: the only one at the location. ``networks``: behind the additional NICs.
+
+    ``reservations``: values of reservation affinity of pools that are still to be made.
+    """
 
     project: str
     location: str
@@ -86,6 +89,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     flavour: str = ""
     nodes: int = 0
     networks: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
     network_project: str = ""
 
@@ -185,6 +189,8 @@ class _Looking:
     def second(self) -> Iterable[tuple[str, _Look]]:
         """What needs to know the zones and the reservations of the pools."""
         yield "reservations", self._reservations
+        if any("/reservationBlocks/" in each for each in self._values()):
+            yield "reservationBlocks", self._blocks
         if self._machines():
             yield "machineTypes", self._machine_types
 
@@ -284,6 +290,22 @@ class _Looking:
                     found = [*(each for each in found if each.get("selfLink") != link), closer]
         return found
 
+    async def _blocks(self) -> list[Any]:
+        """The blocks of the reservations of which a pool takes one."""
+        found: list[Any] = []
+        for value in self._values():
+            above, named, _ = value.partition("/reservationBlocks/")
+            owner = project_in(value) or self.target.project
+            for zone in self._zones() if named else ():
+                path = path_of(Key("reservation", zone, reservation_name(above)), project=owner)
+                request = Request(service="compute", method="GET", path=f"{path}/reservationBlocks", query=dict(QUERY))
+                try:
+                    found += await self.reader.ask_all(request)
+                except ApiError as error:
+                    if error.status != 404:
+                        raise
+        return found
+
     async def _closer(self, key: Key, project: str) -> dict[str, Any] | None:
         """One reservation with the fields that only the beta API has; None where it cannot be read."""
         for version in ("beta", "v1"):
@@ -321,11 +343,8 @@ class _Looking:
 
     def _values(self) -> list[str]:
         configs = [pool.get("config") or {} for pool in self._pools()]
-        return list(
-            dict.fromkeys(
-                value for each in configs for value in (each.get("reservationAffinity") or {}).get("values") or ()
-            )
-        )
+        there = [value for each in configs for value in (each.get("reservationAffinity") or {}).get("values") or ()]
+        return list(dict.fromkeys([*self.target.reservations, *there]))
 
     def _machines(self) -> list[str]:
         """Machine types with GPUs that are asked for or there."""

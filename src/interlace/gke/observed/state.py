@@ -6,7 +6,7 @@ Invariant: a part that is ``None`` was not read, or does not exist; an empty one
 from __future__ import annotations
 
 from interlace.gke.observed.api import Api
-from interlace.gke.observed.compute import Firewall, Network, Reservation, ResourcePolicy, Subnetwork
+from interlace.gke.observed.compute import Firewall, Network, Reservation, ReservationBlock, ResourcePolicy, Subnetwork
 from interlace.gke.observed.container import Cluster
 from interlace.gke.observed.kubernetes import Kubernetes
 from interlace.gke.observed.quota import QuotaInfo, Quotas
@@ -42,6 +42,7 @@ class MachineType(Api, frozen=True, kw_only=True):
 
     name: str = ""
     zone: str = ""
+    guest_cpus: int = 0
 
 
 class State(Api, frozen=True, kw_only=True):
@@ -63,3 +64,4 @@ class State(Api, frozen=True, kw_only=True):
     services: tuple[Service, ...] | None = None
     permissions: Permissions | None = None
     machine_types: tuple[MachineType, ...] | None = None
+    reservation_blocks: tuple[ReservationBlock, ...] | None = None

@@ -20,6 +20,7 @@ from interlace.gke.request import Request
 from interlace.gke.rules import (
     cluster,
     firewalls,
+    gpus,
     networks,
     nics,
     nodes,
@@ -39,6 +40,7 @@ RULES: Final[Rules[Subject]] = Rules(
     preflight.RULES,
     cluster.RULES,
     pools.RULES,
+    gpus.RULES,
     nics.RULES,
     networks.RULES,
     firewalls.RULES,

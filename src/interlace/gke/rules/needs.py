@@ -75,7 +75,16 @@ def firewalls(subject: Subject) -> Need:
     there = _there(subject)
     have = {short(each.network) for each in subject.state.firewalls or ()} & there
     own = OWN_RULES if subject.new else 0
-    return Need(what="firewall rules", more=max(0, want - len(have)) + own, whole=want + OWN_RULES)
+    return Need(what="firewall rules", more=max(0, want - len(have)) + own, whole=want + own)
+
+
+def cpus(subject: Subject) -> int:
+    """CPUs of a machine: as its zone offers it, else as the family is known; 0 where neither says."""
+    family = subject.family
+    if family is None:
+        return 0
+    offered = {short(each.name): each.guest_cpus for each in subject.state.machine_types or ()}
+    return next((offered[each] for each in family.machines if offered.get(each)), family.node.vcpus)
 
 
 def boot_disk(subject: Subject) -> tuple[str, int]:

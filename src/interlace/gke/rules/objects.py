@@ -249,10 +249,12 @@ def _device_mode(subject: Subject) -> Iterator[Breach]:
 )
 def _not_in_pool(subject: Subject) -> Iterator[Breach]:
     pairs = {pair_of(nic) for pool in subject.pools for nic in pool.nics}
-    named = {each.value.spec.parameters_ref.name for each in subject.kubernetes_networks}
+    devices = {
+        each.value.spec.parameters_ref.name for each in subject.kubernetes_networks if each.value.spec.type == "Device"
+    }
     for each in subject.param_sets:
         spec = each.value.spec
-        ours = spec.device_mode or each.value.metadata.name in named
+        ours = spec.device_mode or each.value.metadata.name in devices
         pair = (short(spec.vpc), short(spec.vpc_subnet))
         if pairs and ours and pair not in pairs and not spec.pod_ipv4_ranges.range_names:
             yield Breach(

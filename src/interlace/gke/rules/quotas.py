@@ -21,7 +21,16 @@ from interlace.gke.quotas import (
     limit,
     metric,
 )
-from interlace.gke.rules.needs import Need, boot_disk, firewalls, gigabytes_of_local_ssd, networks, nodes, subnetworks
+from interlace.gke.rules.needs import (
+    Need,
+    boot_disk,
+    cpus,
+    firewalls,
+    gigabytes_of_local_ssd,
+    networks,
+    nodes,
+    subnetworks,
+)
 from interlace.gke.rules.subject import Provisioning, Subject
 from interlace.rules.finding import Severity
 from interlace.rules.rule import Breach, Rules
@@ -177,7 +186,7 @@ def _cpus(subject: Subject) -> Iterator[Breach]:
     region = subject.region
     dimensions = {"vm_family": family.machines[0].partition("-")[0].upper(), "region": region}
     own = limit(subject.state.quota_infos, VM_FAMILY, dimensions=dimensions, location=region)
-    need = nodes(subject, "standard", "spot").times(family.node.vcpus, "CPUs")
+    need = nodes(subject, "standard", "spot").times(cpus(subject), "CPUs")
     severity: Severity | None = "warning" if _may_be_reserved(subject) else None
     yield from _breach(own or _region(subject, "CPUS"), need, severity=severity)
 
@@ -189,8 +198,7 @@ def _cpus(subject: Subject) -> Iterator[Breach]:
     needs=("projectInfo",),
 )
 def _cpus_all_regions(subject: Subject) -> Iterator[Breach]:
-    if subject.family is not None:
-        yield from _held_too(subject, _project(subject, "CPUS_ALL_REGIONS"), subject.family.node.vcpus, "CPUs")
+    yield from _held_too(subject, _project(subject, "CPUS_ALL_REGIONS"), cpus(subject), "CPUs")
 
 
 @RULES.rule(
@@ -244,7 +252,9 @@ def _addresses(subject: Subject) -> Iterator[Breach]:
     ) or (pool and pool.pool.network_config.enable_private_nodes)
     if not private:
         more = nodes(subject, *_EVERY).more
-        yield from _breach(_region(subject, "IN_USE_ADDRESSES"), Need(what="public addresses", more=more, whole=0))
+        need = Need(what="public addresses", more=more, whole=0)
+        # Of a cluster that nobody has described yet it is not known whether its nodes will be private.
+        yield from _breach(_region(subject, "IN_USE_ADDRESSES"), need, severity=None if cluster else "warning")
 
 
 @RULES.rule(

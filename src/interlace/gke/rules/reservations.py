@@ -10,7 +10,7 @@ from typing import Final
 from interlace.gke.observed.compute import Reservation
 from interlace.gke.places import short
 from interlace.gke.rules.cluster import held, when
-from interlace.gke.rules.subject import At, Pool, Subject, project_in, reservation_name
+from interlace.gke.rules.subject import At, Pool, Subject, located, project_in, reservation_name
 from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
@@ -266,6 +266,41 @@ def _full(subject: Subject) -> Iterator[Breach]:
                 text=f"reservation {reservation.value.name} has {max(0, free)} of {usable} machines free, and "
                 f"{_whose(pool)} wants {missing} more nodes",
             )
+
+
+@RULES.rule(
+    "reservation.block",
+    cause="nodes of the pool come from the block alone, whatever the others of the reservation have left",
+    remedy="name a block with enough machines (`gcloud compute reservations blocks list`), or the reservation alone",
+    needs=("cluster", "reservationBlocks"),
+)
+def _block(subject: Subject) -> Iterator[Breach]:
+    blocks = located("reservationBlocks", subject.state.reservation_blocks)
+    for pool in subject.pools:
+        for index, value in enumerate(pool.pool.config.reservation_affinity.values):
+            above, named, below = value.partition("/reservationBlocks/")
+            name = below.partition("/")[0]
+            where = f"/reservations/{reservation_name(above)}/reservationBlocks/{name}"
+            found = next((each for each in blocks if each.value.self_link.endswith(where)), None)
+            if not named:
+                continue
+            if found is None:
+                yield Breach(
+                    pointer=pool.at("config", "reservationAffinity", "values", index),
+                    text=f"{pool.says} takes block {name} of reservation {reservation_name(above)}, which is not there",
+                )
+                continue
+            if found.value.status not in ("", "READY"):
+                yield Breach(
+                    pointer=f"{found.pointer}/status", text=f"block {name} of {pool.says} is {found.value.status}"
+                )
+            free, missing = found.value.count - found.value.in_use_count, subject.missing(pool)
+            if found.value.count < subject.wanted(pool) or free < missing:
+                yield Breach(
+                    pointer=f"{found.pointer}/count",
+                    text=f"block {name} has {found.value.count} machines, {max(0, free)} of them free, and {pool.says} "
+                    f"wants {subject.wanted(pool)}{f', {missing} of them still to come' if missing else ''}",
+                )
 
 
 @RULES.rule(

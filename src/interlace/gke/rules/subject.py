@@ -46,6 +46,7 @@ SECTIONS: Final = (
     "services",
     "permissions",
     "machineTypes",
+    "reservationBlocks",
 )
 
 T = TypeVar("T")
@@ -189,6 +190,7 @@ class Subject:
             state.services,
             state.permissions,
             state.machine_types,
+            state.reservation_blocks if _blocks(self.pools) else (),
         )
         return frozenset(section for section, value in zip(SECTIONS, values, strict=True) if value is None)
 
@@ -371,6 +373,11 @@ def reservation_name(value: str) -> str:
     """The reservation in a value of reservation affinity, without project and block."""
     path = value.partition("/reservationBlocks/")[0]
     return short(path)
+
+
+def _blocks(pools: Iterable[Pool]) -> bool:
+    """Whether a pool names a block of a reservation; else blocks need not be read."""
+    return any("/reservationBlocks/" in each for pool in pools for each in pool.pool.config.reservation_affinity.values)
 
 
 def _gpus(pool: NodePool) -> bool:

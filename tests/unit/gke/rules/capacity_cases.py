@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.unit.gke.rules.bundles import CONFIG, GONE, POOL, Bundle, before, placed, put, reserved
+from tests.unit.gke.rules.bundles import CONFIG, GONE, POOL, Bundle, before, healthy, placed, put, reserved
 from tests.unit.gke.rules.cases import Case
 
 _R: Final = "/reservations/0"
@@ -23,6 +23,21 @@ def _spot() -> Bundle:
     return put(
         reserved(), {_AFFINITY: GONE, f"{CONFIG}/spot": True, "/regionInfo/quotas": before()["regionInfo"]["quotas"]}
     )
+
+
+def _blocked() -> Bundle:
+    """From one block of the reservation, with room for one node more."""
+    link = "projects/example-project/zones/us-central1-a/reservations/example-reservation/reservationBlocks/one"
+    block = {"name": "one", "selfLink": link, "status": "READY", "count": 3, "inUseCount": 2}
+    return put(
+        reserved(),
+        {f"{_AFFINITY}/values": ["example-reservation/reservationBlocks/one"], "/reservationBlocks": [block]},
+    )
+
+
+def _scaled() -> Bundle:
+    """The healthy one, of which two nodes more are wanted."""
+    return put(healthy(), {"/want/nodes": 4, "/regionInfo/quotas": before()["regionInfo"]["quotas"]})
 
 
 def _quota(section: str, index: int, limit: float) -> dict[str, Any]:
@@ -206,6 +221,27 @@ RESERVATION_CASES: Final = (
         sound={f"{_SPECIFIC}/inUseCount": "1"},
         pointer=f"{_SPECIFIC}/inUseCount",
         says="has 1 of 3 machines free, and the cluster that is wanted wants 2 more nodes",
+    ),
+    Case(
+        rule="reservation.block",
+        base=_blocked,
+        broken={"/reservationBlocks/0/count": 1},
+        pointer="/reservationBlocks/0/count",
+        says="block one has 1 machines, 0 of them free, and node pool gpu-pool wants 2",
+    ),
+    Case(
+        rule="reservation.block",
+        base=_blocked,
+        broken={"/reservationBlocks": []},
+        pointer=f"{_AFFINITY}/values/0",
+        says="takes block one of reservation example-reservation, which is not there",
+    ),
+    Case(
+        rule="reservation.block",
+        base=_blocked,
+        broken={"/reservationBlocks/0/status": "CREATING"},
+        pointer="/reservationBlocks/0/status",
+        says="block one of node pool gpu-pool is CREATING",
     ),
     Case(
         rule="reservation.surge",
@@ -404,8 +440,17 @@ QUOTA_CASES: Final = (
     Case(
         rule="quota.addresses",
         base=before,
+        severity="warning",
         broken=_quota("regionInfo", 4, 4.0),
         sound=_quota("regionInfo", 4, 5.0),
+        pointer="/regionInfo/quotas/4/limit",
+        says="2 more public addresses are needed",
+    ),
+    Case(
+        rule="quota.addresses",
+        base=_scaled,
+        broken=_quota("regionInfo", 4, 4.0),
+        sound={**_quota("regionInfo", 4, 4.0), "/cluster/networkConfig/defaultEnablePrivateNodes": True},
         pointer="/regionInfo/quotas/4/limit",
         says="2 more public addresses are needed",
     ),
