@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     help="Most resources at a time; of one cluster always one.",
 )
 @click.option("--no-objects", is_flag=True, help="Leave out the Kubernetes objects of `interlace manifests`.")
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(["components", "networks", "installer"]),
+    help="Only this part of the Kubernetes objects; may be given again.",
+)
 @click.option("--kubeconfig", metavar="FILE", help="For the Kubernetes objects; else the new cluster's own address.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
@@ -54,6 +61,7 @@ def apply(
     prune: bool,
     parallel: int,
     no_objects: bool,
+    parts: tuple[str, ...],
     kubeconfig: str | None,
     context: str | None,
     objects_timeout: float,
@@ -69,6 +77,10 @@ def apply(
     chosen = session(file=file, endpoint=endpoint, state=state, judged=True)
     if not yes and not may_ask():
         raise Exit(Code.REFUSED, "nobody can be asked here; look at `interlace gke plan`, then say --yes")
+    if (kubeconfig or context) and not no_objects:
+        from interlace.cli.gke_objects import check_kubeconfig
+
+        check_kubeconfig(kubeconfig, context=context)
     run = _Run(chosen, replace=replace, prune=prune, parallel=parallel, as_json=as_json)
     with chosen.locked("apply") as journal:
         if not yes:
@@ -77,13 +89,14 @@ def apply(
                 raise Exit(Code.REFUSED, "nothing was changed")
         run_engine(run.do(journal))
     if run.code is Code.GOOD and not no_objects:
-        from interlace.cli.gke_objects import apply_objects
+        from interlace.cli.gke_objects import Objects, apply_objects
 
-        run_engine(
-            apply_objects(
-                chosen, run, kubeconfig=kubeconfig, context=context, timeout=objects_timeout, simulated=chosen.simulated
-            )
-        )
+        objects = Objects(parts=parts, kubeconfig=kubeconfig, context=context, timeout=objects_timeout)
+        try:
+            run_engine(apply_objects(chosen, run, objects))
+        except Exit as end:  # the cluster stands all the same, and its result is still to be shown
+            run.code = Code.INTERRUPTED if end.code is Code.INTERRUPTED else Code.FAILED
+            run.objects = f"Kubernetes objects: {end.message or 'not all applied'}"
     run.show()
     if run.code is not Code.GOOD:
         raise Exit(run.code)
@@ -207,7 +220,7 @@ class _Run:
 
     def next(self) -> str:
         """The command that comes next."""
-        if self.code is Code.FAILED:
+        if self.code not in {Code.GOOD, Code.BAD}:
             more = (("--yes",) if not may_ask() else ()) + (("--replace",) if self.replace else ())
             return self.chosen.command("apply", *more)
         return self.chosen.command("drift") if self.code is Code.BAD else self.chosen.command("check")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from interlace.cli.exits import Code, Exit
 
@@ -19,29 +20,46 @@ if TYPE_CHECKING:
     from interlace.fabric.family import SoftwareTuple
     from interlace.gke.client import Client
     from interlace.kube.config import Config
-    from interlace.manifests.family import Part
 
 MANAGER = "interlace-gke"
 
 
-async def apply_objects(
-    chosen: Session, run: _Run, *, kubeconfig: str | None, context: str | None, timeout: float, simulated: bool
-) -> Code:
-    """Apply and wait; says in ``run`` what came of it. Raises Exit and KubeErrors."""
-    if simulated and not kubeconfig and not context:
+class Objects(msgspec.Struct, frozen=True, kw_only=True):
+    """Which objects, where, and how long they are waited for in seconds. No ``parts`` are all."""
+
+    parts: tuple[str, ...] = ()
+    kubeconfig: str | None = None
+    context: str | None = None
+    timeout: float = 0.0
+
+
+def check_kubeconfig(kubeconfig: str | None, *, context: str | None) -> None:
+    """Read it before anything is made. Raises Exit."""
+    from interlace.kube.config import load_kubeconfig
+    from interlace.kube.errors import ConfigError
+
+    try:
+        load_kubeconfig(Path(kubeconfig) if kubeconfig else None, context=context)
+    except ConfigError as error:
+        raise Exit(Code.REFUSED, str(error)) from None
+
+
+async def apply_objects(chosen: Session, run: _Run, wanted: Objects) -> Code:
+    """Apply and wait; says in ``run`` what came of it. Raises Exit, KubeErrors and GkeErrors."""
+    if chosen.simulated and not wanted.kubeconfig and not wanted.context:
         run.objects = "Kubernetes objects: not applied, a simulated cluster has no API server (--kubeconfig names one)"
         return Code.GOOD
     from interlace.kube.client import Client as KubeClient
     from interlace.kube.untyped import Discovery, apply_manifest
 
-    config, version = await _connection(chosen, kubeconfig=kubeconfig, context=context)
-    objects = _objects(chosen, version)
+    config, version = await _connection(chosen, kubeconfig=wanted.kubeconfig, context=wanted.context)
+    objects = _objects(chosen, version, parts=wanted.parts)
     async with KubeClient(config, user_agent="interlace-cli") as client:
         discovery = Discovery(client)
         for each in objects:
             await apply_manifest(client, each, manager=MANAGER, discovery=discovery)
         click.echo(f"interlace: {len(objects)} Kubernetes objects applied; waiting for GPUs and networks", err=True)
-        ok, said = await _ready(client, chosen, timeout=timeout)
+        ok, said = await _ready(client, chosen, timeout=wanted.timeout)
     run.objects = f"Kubernetes objects: {len(objects)} applied; {said}"
     if not ok:
         run.code = Code.BAD
@@ -65,16 +83,18 @@ async def _ready(client: Any, chosen: Session, *, timeout: float) -> tuple[bool,
     return found.ok, "all ready" if found.ok else "not ready: " + "; ".join(bad)
 
 
-def _objects(chosen: Session, version: str) -> list[dict[str, Any]]:
+def _objects(chosen: Session, version: str, *, parts: tuple[str, ...]) -> list[dict[str, Any]]:
     from interlace.cli.families import choose_software
     from interlace.gke.names import vpcs
-    from interlace.manifests.family import Plan, family_manifests
+    from interlace.manifests.family import PARTS, Plan, family_manifests
 
     family = chosen.cluster.family
     software: SoftwareTuple = choose_software(family, tuple_id=None, cluster_version=version or None)
-    managed = chosen.cluster.spec.network.mode == "managed"
-    parts: tuple[Part, ...] = ("components", "installer") if managed else ("components", "networks", "installer")
-    plan = Plan(parts=parts, vpcs=vpcs(chosen.cluster))
+    left_out = {"canary", "test"}
+    if chosen.cluster.spec.network.mode == "managed":
+        left_out.add("networks")  # GKE makes them itself
+    chosen_parts = tuple(part for part in PARTS if part not in left_out and (not parts or part in parts))
+    plan = Plan(parts=chosen_parts, vpcs=vpcs(chosen.cluster))
     return family_manifests(family, software=software, plan=plan, wire=lambda template: template)
 
 
