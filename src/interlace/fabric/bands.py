@@ -90,8 +90,3 @@ def most_busbw(rate_gb_s: float, *, nodes: int, ranks: int) -> float:
     error of the measurement. rate * (n - 1) / n * N / (N - 1): at two nodes and 16 ranks 1.875 times the rate.
     """
     return rate_gb_s * (ranks - 1) / ranks * nodes / (nodes - 1)
-
-
-def most_alltoall_busbw(rate_gb_s: float, *, nodes: int, ranks: int) -> float:
-    """The same for alltoall: n/N ranks of a node share its rate, and each sends (N - 1)/N of its data off the node."""
-    return rate_gb_s / (ranks / nodes) * nodes / (nodes - 1) * (ranks - 1) / ranks

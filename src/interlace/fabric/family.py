@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from interlace.fabric.version import DriverVersion, GkeVersion, Minor, driver_version, minor_version
+from interlace.fabric.version import GkeVersion, Minor, minor_version
 
 IDS: Final = ("a3-high", "a3-mega", "a3-ultra", "a4", "a4x", "gb200-nvl72")
 
@@ -175,12 +175,6 @@ class SoftwareTuple(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         minor = version.of if isinstance(version, GkeVersion) else version
         return (not self.gke_from or minor >= minor_version(self.gke_from)) and (
             not self.gke_below or minor < minor_version(self.gke_below)
-        )
-
-    def fits_driver(self, version: DriverVersion) -> bool:
-        """Whether the driver is in range."""
-        return version >= driver_version(self.driver_from) and (
-            not self.driver_below or version < driver_version(self.driver_below)
         )
 
 

@@ -26,12 +26,6 @@ class GroupVersionResource(Struct, frozen=True):
     resource: str = ""
 
 
-class UserInfo(Struct, frozen=True):
-    """Who asks."""
-
-    username: str = ""
-
-
 class Request(Struct, frozen=True):
     """``AdmissionReview.request`` in part."""
 
@@ -41,7 +35,6 @@ class Request(Struct, frozen=True):
     name: str = ""
     namespace: str = ""
     operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = "CREATE"
-    user_info: UserInfo = UserInfo()
     object: msgspec.Raw = _NULL
     old_object: msgspec.Raw = _NULL
 

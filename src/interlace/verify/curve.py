@@ -12,11 +12,12 @@ from typing import Final
 
 import msgspec
 
+from interlace.fabric.bands import LEAST_SIZE
 from interlace.verify.run import Half, Run
 
 PLACES: Final = ("out-of-place", "in-place")
 MIB: Final = 2**20
-LARGE: Final = 256 * MIB
+LARGE: Final = LEAST_SIZE
 """From here on bandwidth can be judged; below it latency decides."""
 _ROUNDED: Final = 0.98
 """A size that was asked for is cut to whole elements of every rank."""

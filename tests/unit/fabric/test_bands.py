@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlace.fabric.bands import LEAST_SIZE, MIB, band, floor, most_alltoall_busbw, most_busbw, table
+from interlace.fabric.bands import LEAST_SIZE, MIB, band, floor, most_busbw, table
 from interlace.fabric.family import families, find
 
 GIB = 1024 * MIB
@@ -81,8 +81,6 @@ def test_the_floor_of_each_fabric_is_the_published_one() -> None:
 def test_two_nodes_may_exceed_the_line_rate_and_many_nodes_may_not() -> None:
     assert most_busbw(200, nodes=2, ranks=16) == pytest.approx(375)
     assert most_busbw(200, nodes=1000, ranks=8000) == pytest.approx(200, rel=0.002)
-    assert most_alltoall_busbw(200, nodes=2, ranks=16) == pytest.approx(46.875)
-    assert most_alltoall_busbw(200, nodes=1000, ranks=8000) == pytest.approx(25, rel=0.002)
 
 
 def test_every_family_with_nics_of_gpus_on_gke_has_a_band() -> None:
