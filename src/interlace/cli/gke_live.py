@@ -76,7 +76,7 @@ async def read_live(
         simulated = bool(client.simulated)
     if gathered.document.get("cluster") is None or (simulated and not kubeconfig.chosen):
         return gathered, simulated
-    objects, findings = await _kubernetes(gathered.document["cluster"], kubeconfig)
+    objects, findings = await kubernetes_of(gathered.document["cluster"], kubeconfig)
     document = {**gathered.document, "kubernetes": objects}
     return Gathered(document=document, findings=(*gathered.findings, *findings)), simulated
 
@@ -116,7 +116,11 @@ def _wanting(gathered: Gathered, target: Target) -> dict[str, Any]:
     return {**gathered.document, "want": {key: value for key, value in want.items() if value}}
 
 
-async def _kubernetes(cluster: dict[str, Any], kubeconfig: Kubeconfig) -> tuple[dict[str, Any] | None, list[Finding]]:
+async def kubernetes_of(cluster: dict[str, Any], kubeconfig: Kubeconfig) -> tuple[dict[str, Any] | None, list[Finding]]:
+    """Objects of a cluster as a bundle has them; None where they were not read, and the finding that says why.
+
+    Raises ConfigError for a kubeconfig or context that was named and is not there.
+    """
     from interlace.kube.client import Client
     from interlace.kube.config import load, load_kubeconfig
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from interlace.gke.client import Client
 from interlace.gke.errors import Refused
 from interlace.gke.observed.bundle import convert
 from interlace.gke.observed.gathering import UNREADABLE, Gathered, NothingRead, Target, observe
+from interlace.gke.request import Request
 from interlace.gke.rules.checking import check_observed
 from interlace.rules.finding import Finding
 from interlace.sim.gke.faults import Kind
@@ -111,3 +114,21 @@ async def test_where_nothing_may_be_read_there_is_one_error_that_says_why() -> N
     sky.world.faults.add(Kind.PERMISSION_DENIED, match=".", times=None)
     with pytest.raises(NothingRead, match="Nothing of project example-project could be read"):
         await look(sky)
+
+
+async def test_a_reservation_that_pools_will_take_is_read_with_its_blocks() -> None:
+    sky = Sky()
+    body = {
+        "name": "mine",
+        "deploymentType": "DENSE",
+        "specificReservationRequired": True,
+        "specificReservation": {"count": "2", "instanceProperties": {"machineType": "a3-megagpu-8g"}},
+    }
+    path = f"/compute/v1/projects/{PROJECT}/zones/us-central1-a/reservations"
+    await Client(sky.send).ask(Request(service="compute", method="POST", path=path, body=body))
+    await asyncio.sleep(5)
+    target = msgspec.structs.replace(TARGET, reservations=("mine/reservationBlocks/mine-block-0001",))
+    gathered = await look(sky, target)
+    assert gathered.findings == ()
+    assert [each["name"] for each in gathered.document["reservations"]] == ["mine"]
+    assert [each["name"] for each in gathered.document["reservationBlocks"]] == ["mine-block-0001"]
