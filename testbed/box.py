@@ -107,6 +107,7 @@ class Box:
         """Outside: logs and pid files of its programs."""
         self.cgroup = cgroup
         """Name of its cgroup in each hierarchy."""
+        self._inside: list[process.Process] = []
         self._outside: list[process.Process] = []
         self._pidfd = os.pidfd_open(init)
 
@@ -139,7 +140,7 @@ class Box:
     async def start(self, name: str, command: Sequence[str]) -> Program:
         """Start a program in the box; its output goes to ``folder/NAME.log``."""
         outside = await process.launch(name, self.enter(command), state=self.folder, daemon=False)
-        self._outside.append(outside)
+        self._inside.append(outside)
         async with asyncio.timeout(LIMIT):
             while (identity := _child(outside.identity.pid)) is None:
                 if not outside.running:
@@ -147,14 +148,22 @@ class Box:
                 await asyncio.sleep(_POLL)
         return Program(outside, identity)
 
+    async def end_all(self) -> None:
+        """SIGKILL for all that runs in it but its first process; returns once they and their cgroups are gone."""
+        # Every process of the box's pid namespace and of those in it, but for the sender.
+        await self.run("/bin/sh", "-c", "kill -9 -1 || true")
+        while self._inside:
+            await self._inside.pop().stop(grace=LIMIT)
+        await asyncio.to_thread(_remove_cgroups, self.cgroup, keep=True)
+
     async def start_outside(self, name: str, command: Sequence[str]) -> None:
         """Start a program that belongs to the box and does not run in it."""
         self._outside.append(await process.launch(name, command, state=self.folder, daemon=False))
 
     async def end_programs(self) -> None:
         """Reap what was started; the box is gone already."""
-        for outside in reversed(self._outside):
-            await outside.stop(grace=0)
+        for program in reversed([*self._outside, *self._inside]):
+            await program.stop(grace=0)
 
 
 async def run_outside(*command: str, limit: float = LIMIT) -> str:
@@ -259,20 +268,22 @@ def _make_cgroups(name: str) -> None:
                 (folder / file).write_text((root / file).read_text())
 
 
-def _remove_cgroups(name: str) -> None:
-    """Wait until the kernel has ended what ran there, and remove the groups; blocks."""
+def _remove_cgroups(name: str, *, keep: bool = False) -> None:
+    """Wait until the kernel has ended what ran there, and remove the groups, but ``keep`` the first one; blocks."""
     deadline = time.monotonic() + LIMIT
-    while not _prune(name):
+    while not _prune(name, keep=keep):
         if time.monotonic() > deadline:
             raise BedError(f"cgroups {name} below {CGROUPS} could not be removed: something still runs there")
         time.sleep(_POLL)
 
 
-def _prune(name: str) -> bool:
-    """Remove the groups below ``name``, deepest first; whether none is left."""
+def _prune(name: str, *, keep: bool = False) -> bool:
+    """Remove the groups below ``name``, deepest first, and itself unless ``keep``; whether none is left."""
     whole = True
     for root in hierarchies():
         for group, _, _ in os.walk(root / name, topdown=False):
+            if keep and Path(group) == root / name:
+                continue
             try:
                 os.rmdir(group)  # noqa: PTH106 - a cgroup is removed with its files in it
             except OSError:

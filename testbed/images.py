@@ -267,12 +267,16 @@ def _compiled(scratch: Path, files: Mapping[str, Path]) -> Iterator[tuple[str, P
         command = [sys.executable, "-P", *["-O"] * level, "-c", _IMPORTED, *modules]
         found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
         for number, source in enumerate(found):
-            if (inside := names.get(os.path.realpath(source))) is not None:
+            inside = names.get(os.path.realpath(source))
+            if inside is None:
+                continue
+            folder, _, name = inside.rpartition("/")
+            tag = f"{sys.implementation.cache_tag}{f'.opt-{level}' if level else ''}"
+            place = f"{folder}/__pycache__/{name.removesuffix('.py')}.{tag}.pyc"
+            if place not in files:
                 target = scratch / f"{level}-{number}.pyc"
                 py_compile.compile(source, cfile=str(target), dfile=f"/{inside}", doraise=True, optimize=level)
-                folder, _, name = inside.rpartition("/")
-                tag = f"{sys.implementation.cache_tag}{f'.opt-{level}' if level else ''}"
-                yield f"{folder}/__pycache__/{name.removesuffix('.py')}.{tag}.pyc", target
+                yield place, target
 
 
 _IMPORTED = """

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ class Node:
         self.settings = settings
         self.box = inside
         self.number = number
+        self.boot_id = ""
         self.containerd: Program | None = None
         self.kubelet: Program | None = None
 
@@ -100,6 +102,31 @@ class Node:
         if self.kubelet is not None:
             await self.kubelet.stop(kill=kill)
             self.kubelet = None
+
+    async def power_off(self) -> None:
+        """End everything on it at once; its disk stays.
+
+        What memory held is gone: processes, mounts, cgroups, and files below /run, but for the stand-in of a driver.
+        The next boot has another id.
+        """
+        self.containerd = self.kubelet = None
+        await self.box.end_all()
+        await self.box.run("/bin/sh", "-c", _FORGET)
+        self._new_boot()
+
+    async def power_on(self) -> None:
+        """Start containerd and kubelet."""
+        await self.start_containerd()
+        await self.start_kubelet()
+
+    def _new_boot(self) -> None:
+        self.boot_id = str(uuid.uuid4())
+        self.box.path(f"{FILES}/boot-id").write_text(f"{self.boot_id}\n")
+
+    async def pretend_boot(self) -> None:
+        """Show the node's programs a boot id of its own; containers, with a /proc of theirs, see the machine's."""
+        self._new_boot()
+        await self.box.run("mount", "--bind", f"{FILES}/boot-id", "/proc/sys/kernel/random/boot_id")
 
     async def ctr(self, *words: str) -> str:
         """``ctr`` in kubelet's namespace of containerd."""
@@ -147,6 +174,7 @@ async def _begin(node: Node, *, plane: ControlPlane, programs: Programs, images:
     target = urlsplit(plane.url).netloc
     # Outside, on purpose: it joins both networks.
     await _forward(node, programs=programs, target=target)
+    await node.pretend_boot()
     await node.start_containerd()
     for image in images:
         await node.load(image)
@@ -217,6 +245,16 @@ async def _limit(what: str, log: Path) -> AsyncIterator[None]:
         raise BedError(f"{what} did not answer within {START_LIMIT:.0f} s; read {log}") from None
 
 
+_FORGET = f"""set -e
+cut -d' ' -f5 /proc/self/mountinfo | grep -E '^/(run|var/lib)/.' | grep -v '^{FILES}/' | sort -r |
+  while read -r path; do umount -l "$path"; done
+cd /run
+for name in *; do
+  case $name in testbed|nvidia|stand-in*) ;; *) rm -rf "$name" ;; esac
+done
+mkdir -p cdi lock
+"""
+
 _CONTAINERD = f"""\
 version = 3
 root = "/var/lib/containerd"
@@ -270,4 +308,6 @@ _KUBELET = {
     "localStorageCapacityIsolation": False,
     "nodeStatusUpdateFrequency": "5s",
     "syncFrequency": "5s",
+    # Containers that tests end again and again come back at once; the default is five minutes.
+    "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
 }

@@ -7,8 +7,10 @@ plugin speaks kubelet's real protocol; it runs in the test's process, since its 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import shutil
+import socket
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +31,7 @@ DRIVER_ROOT = "/run/nvidia/driver"
 SEEN = Path("/driver-root")
 """In our containers."""
 PROC_DEVICES = "proc-devices"
+BOOT_ID = "boot-id"
 FAULTS = f"{DRIVER_ROOT}/imex-faults.json"
 """On the node: faults of the simulated ``nvidia-imex``."""
 CHANNELS = "/dev/nvidia-caps-imex-channels"
@@ -63,6 +66,7 @@ def equip(node: Node, *, nvml: Path, clique: str, gpus: int, major: int) -> None
     real = Path("/proc/devices").read_text()
     devices = real.replace("Character devices:\n", f"Character devices:\n{major} nvidia-caps-imex-channels\n")
     (root / PROC_DEVICES).write_text(devices)
+    show_boot(node)
     imex.install(
         root,
         hosts_file=Path("/etc/hosts"),
@@ -72,6 +76,26 @@ def equip(node: Node, *, nvml: Path, clique: str, gpus: int, major: int) -> None
         seen=SEEN,
         session=Path("/run/simulated-imex-session"),
     )
+
+
+def show_boot(node: Node) -> None:
+    """Let the agent see the boot id that kubelet sees; again after each boot."""
+    node.box.path(f"{DRIVER_ROOT}/{BOOT_ID}").write_text(f"{node.boot_id}\n")
+
+
+def stand_in(daemons: dict[str, Any]) -> None:
+    """Let the agents of this DaemonSet read what the machine cannot have for them alone."""
+    (container,) = daemons["spec"]["template"]["spec"]["containers"]
+    for name, file in (("ALT_PROC_DEVICES_PATH", PROC_DEVICES), ("ALT_BOOT_ID_PATH", BOOT_ID)):
+        container["env"].append({"name": name, "value": str(SEEN / file)})
+
+
+def is_asked_for(node: Node) -> bool:
+    """Whether kubelet takes device plugins; after a reboot its socket is still there and nobody listens."""
+    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+        probe.connect(str(node.box.path(f"{_PLUGINS}/kubelet.sock")))
+        return True
+    return False
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from testbed import build, images
 from testbed.node import Node
 from testbed.programs import CONTROL_PLANE, NODE, cache_root
 from tests.node import gpus
-from tests.node.world import NAMESPACE, NODES, OWN_IMAGE, WITHIN, World
+from tests.node.world import NAMESPACE, NODES, OWN_IMAGE, WITHIN, World, agents, until_installed
 from tests.waiting import eventually
 
 IMAGE = "localhost/testbed/daemon:1"
@@ -71,12 +71,10 @@ def agent(*, image: str = OWN_IMAGE) -> dict[str, Any]:
     ]
     (daemons,) = found
     spec = daemons["spec"]["template"]["spec"]
-    path = str(gpus.SEEN / gpus.PROC_DEVICES)
-    spec["containers"][0]["env"].append({"name": "ALT_PROC_DEVICES_PATH", "value": path})
+    gpus.stand_in(daemons)
     for volume in spec["volumes"]:
         if volume["name"] == "dev":
             volume["hostPath"]["path"] = HOST_DEV
-    daemons["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] = 1
     return daemons
 
 
@@ -99,6 +97,14 @@ async def eight_gpus(world: World, node: Node) -> AsyncIterator[None]:
 async def call_it(world: World, node: Node, machine: str) -> None:
     """Give the node the label of a machine type."""
     await world.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name, "labels": {PLACE: machine}}})
+
+
+async def put_back(world: World, node: Node) -> None:
+    """Undo what `agent` and `call_it` did, and offer the GPUs that nodes of this tier have."""
+    await world.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name}})
+    await world.apply(agents())
+    await world.offer_gpus(node)
+    await until_installed(world)
 
 
 async def until_injecting(world: World) -> dict[str, Any]:

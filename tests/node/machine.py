@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import stat
@@ -18,10 +19,12 @@ FOLDERS = (
     "/var/lib/kubelet/plugins",
     "/var/lib/kubelet/plugins_registry",
     "/var/lib/kubelet/pods",
-    "/var/run/cdi",
+    "/run/cdi",
     "/run/interlace",
 )
-"""Where files of ours, or of Pods with our devices, could lie."""
+"""Where files of ours, or of Pods with our devices, could lie. No link among them: one would lead to our own root."""
+CHECKPOINT = "/var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json"
+"""Of the agent."""
 _IDENTITY = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 
 
@@ -87,12 +90,24 @@ def _entries(node: Node) -> Iterator[str]:
 
 def _files(node: Node, folder: str) -> Iterator[str]:
     root = node.box.path("/")
+    assert node.box.path(folder).is_dir(), f"{folder} of {node.name} is no folder"
     for where, folders, names in os.walk(node.box.path(folder)):
         for name in (*folders, *names):
             path = Path(where) / name
             with contextlib.suppress(FileNotFoundError):
                 kind = "socket" if stat.S_ISSOCK(path.lstat().st_mode) else "file"
                 yield f"{kind} /{path.relative_to(root)}"
+
+
+def read_checkpoint(node: Node) -> dict[str, Any]:
+    """What the agent's checkpoint holds: ``boot_id`` and ``claims``."""
+    body: dict[str, Any] = json.loads(node.box.path(CHECKPOINT).read_bytes())["body"]
+    return body
+
+
+def specs(node: Node) -> list[str]:
+    """Names of all that lies in the CDI folder."""
+    return [path.name for path in node.box.path("/run/cdi").iterdir()]
 
 
 def memory(pid: int) -> float:

@@ -36,6 +36,7 @@ from tests.node.injection import (
     eight_gpus,
     injected,
     make_devices,
+    put_back,
     until_injecting,
     write_image,
 )
@@ -43,7 +44,7 @@ from tests.node.machine import allowed_devices, container_pid
 from tests.node.world import NAMESPACE, POD, WITHIN, World
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
 EVENT = untyped(Resource("", "v1", "events", "Event", True))
 JOB = untyped(Resource("batch", "v1", "jobs", "Job", True))
@@ -58,7 +59,7 @@ def devices(family: Family) -> list[str]:
     return list(family.pod.sidecar.devices)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def machine(node: World, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Node]:
     """The node, an A3 Mega with an agent that injects devices."""
     (found,) = node.nodes.values()
@@ -71,6 +72,7 @@ async def machine(node: World, tmp_path_factory: pytest.TempPathFactory) -> Asyn
     await until_injecting(node)
     async with hold(eight_gpus(node, found)):
         yield found
+    await put_back(node, found)
 
 
 async def events(world: World, namespace: str) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from interlace.api.computedomain import ComputeDomain
 from tests.node import gpus, jobs
-from tests.node.machine import container_pid, find_process
+from tests.node.machine import CHECKPOINT, container_pid, find_process, read_checkpoint, specs
 from tests.node.world import (
     DAEMON_SET,
     DEPLOYMENT,
@@ -23,19 +23,20 @@ from tests.node.world import (
     SLICE,
     WITHIN,
     World,
-    installation,
+    agents,
+    until_clean,
     until_installed,
 )
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
 AGENT = "app.kubernetes.io/component=agent"
 AGAIN = 150.0
 """Seconds: kubelet itself asks again only 60 to 90 s after a Prepare that failed."""
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def job(node: World, namespace: str) -> AsyncIterator[dict[str, Any]]:
     """The only Pod of the example job, which runs; the job is deleted afterwards."""
     await node.apply(jobs.domain(namespace))
@@ -136,7 +137,7 @@ async def test_an_agent_killed_while_kubelet_waits_for_a_channel_gives_it_after_
     faults.write_text(json.dumps({"never_ready": True}))
     await node.apply(jobs.domain(namespace))
     await node.apply(jobs.workload(namespace, replicas=1))
-    checkpoint = machine.box.path("/var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json")
+    checkpoint = machine.box.path(CHECKPOINT)
     # Written ahead: the claim stands there as soon as Prepare has begun.
     await eventually(lambda: "channel-0" in checkpoint.read_text(), within=WITHIN, what="a Prepare that waits")
     (agent,) = await node.pods(NAMESPACE, labels=AGENT)
@@ -155,7 +156,6 @@ async def test_an_agent_killed_while_kubelet_waits_for_a_channel_gives_it_after_
 
 
 async def test_without_an_agent_a_pod_waits_and_with_the_next_one_it_runs(node: World, namespace: str) -> None:
-    (agent,) = [each for each in installation() if each["metadata"]["name"] == "interlace-agent" and _is_set(each)]
     await node.client.delete(DAEMON_SET, "interlace-agent", namespace=NAMESPACE)
     await node.until_ready(NAMESPACE, labels=AGENT, count=0)
     await node.apply(jobs.domain(namespace))
@@ -171,19 +171,46 @@ async def test_without_an_agent_a_pod_waits_and_with_the_next_one_it_runs(node: 
     assert pod["status"]["phase"] == "Pending"
     # About half a minute after the agent's socket went, kubelet deletes the slice.
     await eventually(lambda: _no_slice(node), within=WITHIN, every=0.1, what="the end of the slice")
-    await node.apply(agent)
+    await node.apply(agents())
     (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1, within=AGAIN)
     assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
     await until_installed(node)
     await end_job(node, namespace)
 
 
-def _is_set(manifest: dict[str, Any]) -> bool:
-    return bool(manifest["kind"] == "DaemonSet")
-
-
 async def _no_slice(world: World) -> bool:
     return not await slice_uid(world)
+
+
+async def test_after_a_reboot_the_pod_comes_back_with_a_channel_and_nothing_of_the_earlier_boot(
+    node: World, namespace: str
+) -> None:
+    (machine,) = node.nodes.values()
+    await node.apply(jobs.domain(namespace))
+    workload = jobs.workload(namespace, replicas=1)
+    # Kubelet fails Pods with GPUs that it sees before their device plugin; their controller makes new ones.
+    del workload["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    await node.apply(workload)
+    (before,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
+    await machine.power_off()
+    gpus.show_boot(machine)
+    await machine.power_on()
+    await node.offer_gpus(machine)
+
+    async def back() -> bool:
+        (pod,) = await node.pods(namespace, labels=jobs.JOB)
+        assert pod["metadata"]["uid"] == before["metadata"]["uid"]
+        return container_id(pod) != container_id(before)
+
+    await eventually(back, within=AGAIN, every=0.2, what="the Pod in another container")
+    (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1, within=AGAIN)
+    assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
+    checkpoint = read_checkpoint(machine)
+    assert checkpoint["boot_id"] == machine.boot_id
+    assert len(checkpoint["claims"]) == len(specs(machine)) == 1
+    await until_installed(node)
+    await end_job(node, namespace)
+    await until_clean(machine)
 
 
 async def test_the_health_of_a_channel_stands_in_the_status_of_its_pod(

@@ -23,7 +23,7 @@ from tests.node.waves import run_waves
 from tests.node.world import DEPLOYMENT, NODES, POD, WITHIN, World
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
 
 RUNS, WAVES, PODS = 5, 5, 8

@@ -20,6 +20,7 @@ from testbed.node import PAUSE_IMAGE, Node, NodeSettings, run_nodes
 from testbed.plane import ControlPlane
 from testbed.programs import CONTROL_PLANE, NODE, cache_root
 from tests.node import gpus
+from tests.node.machine import read_checkpoint, specs
 from tests.waiting import eventually
 
 NAMESPACE = "interlace-system"
@@ -35,6 +36,8 @@ NODES = untyped(Resource("", "v1", "nodes", "Node", False))
 DEPLOYMENT = untyped(Resource("apps", "v1", "deployments", "Deployment", True))
 DAEMON_SET = untyped(Resource("apps", "v1", "daemonsets", "DaemonSet", True))
 EVENT = untyped(Resource("", "v1", "events", "Event", True))
+_NAMESPACE = untyped(Resource("", "v1", "namespaces", "Namespace", False))
+_ACCOUNT = untyped(Resource("", "v1", "serviceaccounts", "ServiceAccount", True))
 SLICE = untyped(Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False))
 _numbers = itertools.count()
 
@@ -64,7 +67,7 @@ class World:
         if (earlier := self.devices.pop(node.name, None)) is not None:
             await earlier.aclose()
         stack = AsyncExitStack()
-        await eventually(lambda: node.box.path("/var/lib/kubelet/device-plugins/kubelet.sock").exists(), within=WITHIN)
+        await eventually(lambda: gpus.is_asked_for(node), within=WITHIN, what="kubelet's socket for device plugins")
         await stack.enter_async_context(gpus.device_plugin(node, gpus=GPUS))
         self.devices[node.name] = stack
 
@@ -105,13 +108,17 @@ def _state(pod: dict[str, Any]) -> str:
 
 
 def installation() -> Iterator[dict[str, Any]]:
-    """What is installed: ``deploy/`` with our local image, one controller, and the stand-in for /proc/devices."""
+    """What is installed: ``deploy/`` with our local image, one controller, and stand-ins for files of /proc."""
     for one in manifests(image=OWN_IMAGE, replicas=1, driver_root=gpus.DRIVER_ROOT):
         if one["kind"] == "DaemonSet" and one["metadata"]["name"] == "interlace-agent":
-            (container,) = one["spec"]["template"]["spec"]["containers"]
-            path = str(gpus.SEEN / gpus.PROC_DEVICES)
-            container["env"].append({"name": "ALT_PROC_DEVICES_PATH", "value": path})
+            gpus.stand_in(one)
         yield one
+
+
+def agents() -> dict[str, Any]:
+    """The DaemonSet of agents in it."""
+    names = {(one["kind"], one["metadata"]["name"]): one for one in installation()}
+    return names["DaemonSet", "interlace-agent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +174,32 @@ async def run_world(folder: Path, *, names: tuple[str, ...], parts: Parts) -> As
             await world.apply(one)
         await until_installed(world)
         yield world
+
+
+@asynccontextmanager
+async def run_namespace(world: World) -> AsyncIterator[str]:
+    """A new namespace, deleted with all that is in it."""
+    name = f"team-{next(_numbers)}"
+    await world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    async def account() -> bool:
+        return bool((await world.client.list(_ACCOUNT, namespace=name)).items)
+
+    await eventually(account, within=WITHIN, what=f"ServiceAccount of {name}")
+    yield name
+    await world.client.delete(_NAMESPACE, name)
+
+    async def gone() -> bool:
+        return name not in [each["metadata"]["name"] for each in (await world.client.list(_NAMESPACE)).items]
+
+    await eventually(gone, within=WITHIN, every=0.1, what=f"the end of namespace {name}")
+
+
+async def until_clean(node: Node) -> None:
+    """Wait until nothing of a claim is left on the node."""
+    await eventually(
+        lambda: not read_checkpoint(node)["claims"] and not specs(node), within=WITHIN, what="a node without claims"
+    )
 
 
 async def until_installed(world: World) -> None:
