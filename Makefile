@@ -6,10 +6,10 @@ TIERS := tests/unit tests/contract tests/cluster tests/node tests/browser
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test check seeds bench faults programs lock clean
+.PHONY: help venv demo test check seeds gke-oracle bench faults programs lock clean
 
 help: ## Say what the targets do
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
 venv: $(STAMP) ## Make the virtual environment from the lock
 
@@ -23,6 +23,10 @@ seeds: $(STAMP) ## The demo with the two manifests of the seed page in ../shared
 	@$(BIN)/python -m tools.seeds ../shared/seeds/004_cd68419bcf51650b.txt build/seeds
 	@$(BIN)/interlace demo --manifests build/seeds $(ARGS)
 	@$(BIN)/python -m tools.seeds --tables ../shared/seeds/000_2354c559a4c6ee4d.txt tests/data/seeds
+	@$(BIN)/python -m tools.gke_page ../shared/seeds/000_2354c559a4c6ee4d.txt
+
+gke-oracle: $(STAMP) ## Compare what an installed gcloud sends with our requests
+	@$(BIN)/python -m tools.gke_oracle $(ARGS)
 
 programs: $(STAMP) ## Build the real control plane for tests, once (7 minutes on 2 cores)
 	@$(BIN)/python -m testbed get > /dev/null
@@ -53,6 +57,9 @@ check: $(STAMP) ## Lint, format, types, import layers, docs and lock
 	@$(BIN)/python -m tools.families_reference --check
 	@$(BIN)/python -m tools.verdicts --check
 	@$(BIN)/python -m tools.examples --check
+	@$(BIN)/python -m tools.cluster_file --check
+	@$(BIN)/python -m tools.rules_reference --check
+	@$(BIN)/python -m tools.gke_import_reference --check
 	@$(BIN)/python -m tools.check_docs
 	@$(BIN)/python -m tools.check_lock
 
