@@ -77,20 +77,17 @@ def _insert(world: World, call: Call, collection: str) -> Operation:
         raise already_exists("compute", path)
     document = MAKERS[collection](world, call, path, body)
     quotas.check_insert(world, call, collection)
-    world.store.creating.add(path)
+    world.store.creating[path] = document
 
     def appear() -> None:
-        try:
-            quotas.check_completion(world, call, collection)
-        finally:
-            world.store.creating.discard(path)
+        quotas.check_completion(world, call, collection)
         world.store.put(path, document)
 
     metric, limit = quotas.metric_of(world, collection)
     effect = world.later(call, appear, metric, limit)
 
     def settle() -> None:
-        world.store.creating.discard(path)
+        del world.store.creating[path]
         effect()
 
     operation = world.start(call, type="insert", target=path, effect=settle, seconds=world.durations.compute)
@@ -123,13 +120,13 @@ def found(world: World, path: str) -> Json:
 
 
 def user_of(world: World, path: str, collection: str) -> str | None:
-    """Relative name of something that still refers to ``path``."""
+    """Relative name of something that refers to ``path``, or is about to."""
     project, name = path.split("/")[1], path.rpartition("/")[2]
     if collection == "networks":
-        for kind in ("firewalls", "subnetworks"):
-            for user, document in world.store.of(project, kind):
-                if document["network"].endswith(f"/{path}"):
-                    return user
+        members = [each for kind in ("firewalls", "subnetworks") for each in world.store.of(project, kind)]
+        for user, document in (*members, *world.store.creating.items()):
+            if document.get("network", "").endswith(f"/{path}"):
+                return user
     for user, document in _everywhere(world, "clusters"):
         network = document["networkConfig"]
         if path in {network["network"], network["subnetwork"]}:
@@ -152,6 +149,9 @@ def _uses(pool: Json, collection: str, name: str) -> bool:
         return any(each["subnetwork"].rpartition("/")[2] == name for each in extra)
     if collection == "resourcePolicies":
         return bool(pool.get("placementPolicy", {}).get("policyName", "").rpartition("/")[2] == name)
+    if collection == "reservations" and quotas.reserved(pool["config"]):
+        value = pool["config"]["reservationAffinity"]["values"][0].partition("/reservationBlocks")[0]
+        return bool(value.rpartition("/")[2] == name)
     return False
 
 

@@ -10,7 +10,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from interlace.sim.gke import clusters, nodepools
-from interlace.sim.gke.errors import Refusal, already_exists, bad_request, has_operation, not_found, too_many_operations
+from interlace.sim.gke.errors import (
+    Refusal,
+    already_exists,
+    bad_request,
+    check_name,
+    has_operation,
+    not_found,
+    too_many_operations,
+)
 from interlace.sim.gke.faults import Kind
 from interlace.sim.gke.operations import Operation, OperationFailed
 from interlace.sim.gke.routes import Call
@@ -30,8 +38,7 @@ def answer(world: World, call: Call) -> Json:
 def _create_cluster(world: World, call: Call) -> Operation:
     body = dict((call.body or {}).get("cluster") or {})
     name = body.get("name", "")
-    if not name:
-        raise bad_request("cluster.name is required.")
+    check_name("cluster.name", name)
     if call.place not in world.catalog.regions and call.place not in world.catalog.zones:
         raise bad_request(f'Location "{call.place}" does not exist.')
     path = f"{call.path}/{name}"

@@ -7,6 +7,7 @@ Invariant: everything that the simulation refuses is a ``Refusal``; a service de
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -38,6 +39,7 @@ _CONTAINER_REASONS: Final[Mapping[int, str]] = MappingProxyType(
         503: "backendError",
     }
 )
+_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _REQUEST_INFO: Final = {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": "0x0123456789abcdef"}
 _TITLES: Final = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"}
 
@@ -120,6 +122,16 @@ def invalid(field: str, value: str, text: str) -> Refusal:
 def bad_request(text: str) -> Refusal:
     """400 of container."""
     return Refusal(400, text, "badRequest")
+
+
+def check_name(field: str, name: str) -> None:
+    """400 of container unless ``name`` can be that of a cluster or a pool. Refusal."""
+    if not name:
+        raise bad_request(f"{field} is required.")
+    if len(name) > 40 or not _NAME.fullmatch(name):
+        raise bad_request(
+            f'Invalid value for field "{field}": "{name}". Must be 1 to 40 lower case letters, digits or hyphens.'
+        )
 
 
 def in_use(kind: str, path: str, user: str) -> Refusal:

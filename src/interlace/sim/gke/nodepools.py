@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from interlace.sim.gke import capacity, quotas
 from interlace.sim.gke.catalog import region_of, vm_family
-from interlace.sim.gke.errors import Refusal, bad_request, not_found
+from interlace.sim.gke.errors import Refusal, bad_request, check_name, not_found
 from interlace.sim.gke.faults import Kind
 from interlace.sim.gke.operations import COMPUTE, OperationFailed, container_link
 from interlace.sim.gke.routes import Call
@@ -98,8 +98,7 @@ def _provisioning(config: Json) -> str:
 def pool(world: World, cluster_path: str, cluster: Json, body: Json) -> Json:
     """A new pool of a cluster, still without nodes. Refusal."""
     name = body.get("name", "")
-    if not name:
-        raise bad_request("node_pool.name is required.")
+    check_name("node_pool.name", name)
     path = f"{cluster_path}/nodePools/{name}"
     config = node_config(world, body.get("config", {}))
     locations = list(body.get("locations") or cluster["locations"])

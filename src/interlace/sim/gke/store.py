@@ -22,8 +22,8 @@ class Store:
     """Documents by relative name (``projects/P/global/networks/N``); tests may read and change it."""
 
     objects: dict[str, Json] = field(default_factory=dict)
-    creating: set[str] = field(default_factory=set)
-    """Names that an operation is about to make."""
+    creating: dict[str, Json] = field(default_factory=dict)
+    """What an operation is about to make, by name."""
     leaving: set[str] = field(default_factory=set)
     """Names that an operation is about to free."""
     foreign: set[str] = field(default_factory=set)
@@ -38,7 +38,7 @@ class Store:
         return self.objects.get(path)
 
     def put(self, path: str, document: Json) -> None:
-        self.creating.discard(path)
+        self.creating.pop(path, None)
         self.objects[path] = document
 
     def remove(self, path: str) -> None:

@@ -115,6 +115,13 @@ def test_a_network_in_use_stays_and_its_user_is_named(cloud: Clouded) -> None:
     assert cloud.world.store.made() == []
 
 
+def test_a_network_is_in_use_by_what_is_still_being_made(cloud: Clouded) -> None:
+    cloud.network()
+    body = {"name": "s", "network": "global/networks/example-net-1", "ipCidrRange": "192.168.1.0/24"}
+    cloud.good("POST", f"{REGION}/subnetworks", body)
+    assert "subnetworks/s'" in cloud.refused("DELETE", NETWORK)[2]
+
+
 def test_what_is_being_deleted_cannot_be_deleted_again(cloud: Clouded) -> None:
     cloud.network()
     cloud.good("DELETE", NETWORK)

@@ -133,6 +133,7 @@ def test_a_reservation_stands_for_the_quota_of_gpus(cloud: Clouded) -> None:
     cloud.pool(config=reserve(cloud))
     found = cloud.good("GET", f"{ZONE}/reservations/example-reservation")
     assert found["specificReservation"]["inUseCount"] == "2"
+    assert cloud.refused("DELETE", f"{ZONE}/reservations/example-reservation")[0] == 400
     cloud.do("DELETE", POOL)
     found = cloud.good("GET", f"{ZONE}/reservations/example-reservation")
     assert found["specificReservation"]["inUseCount"] == "0"
@@ -303,3 +304,9 @@ def test_usage_is_counted_from_what_exists(cloud: Clouded) -> None:
     assert used(PROJECT)["GPUS_ALL_REGIONS"] == 16
     assert used(PROJECT)["NETWORKS"] == 2
     assert cloud.good("GET", f"{GLOBAL}/networks/default")["name"] == "default"
+
+
+@pytest.mark.parametrize("name", ["", "Gpu", "gpu_pool", "1pool", "pool-", "p" * 41])
+def test_a_pool_and_a_cluster_need_a_good_name(cloud: Clouded, name: str) -> None:
+    assert "node_pool.name" in cloud.refused("POST", POOLS, {"nodePool": pool_body(name=name)})[2]
+    assert "cluster.name" in cloud.refused("POST", POOLS.rsplit("/", 2)[0], {"cluster": {"name": name}})[2]
