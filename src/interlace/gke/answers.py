@@ -20,7 +20,8 @@ from interlace.gke.request import Request
 SIMULATED: Final = "x-interlace-simulated"
 """Header by which our own simulation says what it is."""
 
-_BUSY: Final = frozenset({"CLUSTER_ALREADY_HAS_OPERATION"})
+_BUSY: Final = frozenset({"CLUSTER_ALREADY_HAS_OPERATION", "resourceNotReady"})
+_IN_USE: Final = frozenset({"resourceInUseByAnotherResource", "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"})
 _RATE: Final = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"})
 _OPERATION: Final = re.compile(r"\boperation-[0-9a-f-]+\b")
 
@@ -59,8 +60,13 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def busy(self) -> bool:
-        """The cluster is at work on something else; the same request will be taken later."""
+        """The cluster or network is at work on something else; the same request will be taken later."""
         return self.reason in _BUSY
+
+    @property
+    def in_use(self) -> bool:
+        """Something else uses it; after a cluster is gone, what it used is set free only by and by."""
+        return self.reason in _IN_USE
 
     @property
     def operation(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import Final
 
 from interlace.gke.bodies.requests import create, delete
 from interlace.gke.client import Client
@@ -98,12 +98,13 @@ async def _do(client: Client, sender: Sender, task: Task, step: Step, owner: Own
         if task.verb == "delete":
             await remove(client, sender, task.key)
         elif step.resource is not None and task.verb == "create":
-            await _create(client, sender, step.resource, owner)
+            await _create(client, sender, step.resource, owner, seen=step.have is not None)
         elif step.resource is not None:
             await _update(client, sender, step.resource, step)
 
 
-async def _create(client: Client, sender: Sender, resource: Resource, owner: Owner) -> None:
+async def _create(client: Client, sender: Sender, resource: Resource, owner: Owner, *, seen: bool) -> None:
+    """Make it. ``seen``: it was there already, still being made or still being deleted."""
     key = resource.key
 
     async def reached() -> bool:
@@ -115,7 +116,8 @@ async def _create(client: Client, sender: Sender, resource: Resource, owner: Own
             )
         return body is not None
 
-    if not (await sender.catch_up(key) and await reached()):
+    caught_up = await sender.catch_up(key)
+    if not ((caught_up or seen) and await reached()):
         mutation = Mutation(key=key, verb="create", request=create(resource))
         await sender.carry_out(mutation, reached=reached)
     if key.kind in {"cluster", "nodePool"}:
@@ -155,8 +157,10 @@ async def _until_it_runs(client: Client, sender: Sender, key: Key) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + limit(key.kind)
     while True:
-        body: Mapping[str, Any] = await observe_one(client, sender.scope, key) or {}
-        if body.get("status") != "PROVISIONING":
+        body = await observe_one(client, sender.scope, key)
+        if body is None:
+            raise GkeError(f"{key}: it is gone again", remedy="Run the same command again")
+        if body.get("status") not in {"PROVISIONING", "STOPPING"}:
             break
         if loop.time() >= deadline:
             raise Late(f"create {key}", name="(none listed)", seconds=limit(key.kind))

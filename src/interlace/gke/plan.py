@@ -155,14 +155,16 @@ def _step(resource: Resource, picture: Picture, owner: Owner, adopted: AbstractS
     going = working is not None and working.kind in {"delete", "DELETE_CLUSTER", "DELETE_NODE_POOL"}
     if have is None or going or have.get("status") in {"STOPPING", "DELETING"}:
         note = f"{working.name} is at work on it and is waited for" if working else ""
-        return Step(key=key, action="create", resource=resource, note=note)
+        return Step(key=key, action="create", resource=resource, have=have, note=note)
     if key not in adopted and not is_ours(key.kind, have, owner):
         other = other_owner(key.kind, have)
         note = f"it belongs to {other}" if other else "it was not made here; `interlace gke adopt` takes it over"
         found = differences(key.kind, want=resource.body, have=have)
         return Step(key=key, action="foreign", resource=resource, have=have, note=note, differences=found)
-    if working is not None and working.kind in {"insert", "CREATE_CLUSTER", "CREATE_NODE_POOL"}:
-        return Step(key=key, action="create", resource=resource, note=f"{working.name} is making it and is waited for")
+    making = working is not None and working.kind in {"insert", "CREATE_CLUSTER", "CREATE_NODE_POOL"}
+    if making or have.get("status") == "PROVISIONING":
+        note = "it is still being made and is waited for"
+        return Step(key=key, action="create", resource=resource, have=have, note=note)
     found = differences(key.kind, want=resource.body, have=have)
     if not found:
         return Step(

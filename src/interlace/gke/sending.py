@@ -29,6 +29,13 @@ from interlace.gke.resource import Key
 _SENDS: Final = 3
 """How often a mutation is sent whose answer is lost and of which nothing is to be seen afterwards."""
 _BUSY_PAUSE: Final = 5.0
+_SET_FREE: Final = 60.0
+"""Seconds for which a deletion is tried again since something else still uses what is to go."""
+
+_MAKING: Final = frozenset(
+    {"insert", "delete", "create_cluster", "create_node_pool", "delete_cluster", "delete_node_pool"}
+)
+"""Operations whose bad end is one of the resource, whoever began them."""
 
 Told = Callable[[Key, Operation], None]
 Reached = Callable[[], Awaitable[bool]]
@@ -90,8 +97,13 @@ class Sender:
             if left is not None and not left.operation:
                 self._left[key] = left  # its request id is still good
             return False
-        verb = left.verb if left is not None else "delete" if "delete" in working.kind.lower() else "create"
-        await self._wait(key, verb, working)
+        kind = working.kind.lower()
+        verb = left.verb if left is not None else "delete" if "delete" in kind else "create"
+        try:
+            await self._wait(key, verb, working)
+        except OperationFailed:
+            if left is not None or kind in _MAKING:
+                raise
         return True
 
     async def carry_out(self, mutation: Mutation, *, reached: Reached) -> None:
@@ -139,14 +151,17 @@ class Sender:
     async def _send(self, mutation: Mutation, request: Request) -> Operation | None:
         """Send until the cluster is free for it. Raises ApiError, Unsure and the others of a client."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + limit(mutation.key.kind)
+        began = loop.time()
+        deadline = began + limit(mutation.key.kind)
         while True:
             try:
                 body = await self._client.ask(request)
             except ApiError as error:
-                if not error.refusal.busy or loop.time() > deadline:
+                now = loop.time()
+                waits = mutation.verb == "delete" and error.refusal.in_use and now < began + _SET_FREE
+                if not waits and not (error.refusal.busy and now <= deadline):
                     raise
-                await self._wait_for_other(error.refusal.operation, deadline - loop.time())
+                await self._wait_for_other(error.refusal.operation, deadline - now)
                 continue
             return read_operation(body, service=request.service)
 
