@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from interlace.rules.words import counted
+
 Severity = Literal["error", "warning", "info"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
@@ -56,4 +58,4 @@ def _sentence(text: str) -> str:
 
 
 def _counted(count: int, severity: Severity) -> str:
-    return f"{count} {severity if count == 1 or severity == 'info' else f'{severity}s'}"
+    return counted(count, severity, plural="info" if severity == "info" else "")

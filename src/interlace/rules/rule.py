@@ -51,7 +51,7 @@ class Rule(Generic[S]):
                 rule=self.id,
                 severity=breach.severity or self.severity,
                 pointer=breach.pointer,
-                text=f"{breach.text}. {_capital(breach.cause or self.cause)}",
+                text=f"{breach.text.rstrip('.')}. {_capital(breach.cause or self.cause)}",
                 remedy=breach.remedy or self.remedy,
             )
 

@@ -54,7 +54,12 @@ def version_breaches(subject: Subject, text: str, *, pointer: str, what: str) ->
         version, exact = _version_of(text)
     except VersionError:
         if text and text not in ("-", "latest"):
-            yield Breach(pointer=pointer, text=f"{what} has version {text!r}, which is no GKE version")
+            yield Breach(
+                pointer=pointer,
+                text=f"{what} has version {text!r}, which is no GKE version",
+                cause="so it is not known whether it is new enough",
+                remedy="name a whole version like 1.34.5-gke.1153000",
+            )
             return
         yield Breach(
             pointer=pointer,

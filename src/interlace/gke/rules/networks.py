@@ -11,6 +11,7 @@ from interlace.gke.observed.compute import Network
 from interlace.gke.places import short
 from interlace.gke.rules.subject import At, Pool, Subject
 from interlace.rules.rule import Breach, Rules
+from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
@@ -229,8 +230,8 @@ def _size(subject: Subject) -> Iterator[Breach]:
             if room < nodes + pool.surge:
                 yield Breach(
                     pointer=f"{subnet.pointer}/ipCidrRange",
-                    text=f"subnet {subnet.value.name} ({found}) holds {max(0, room)} nodes, and {pool.says} has {nodes}"
-                    f"{f' and {pool.surge} more while it is upgraded' if pool.surge else ''}",
+                    text=f"subnet {subnet.value.name} ({found}) holds {counted(max(0, room), 'node')}, and "
+                    f"{pool.says} has {nodes}{f' and {pool.surge} more while it is upgraded' if pool.surge else ''}",
                     severity="error" if room < nodes else "warning",
                 )
 

@@ -10,6 +10,7 @@ from interlace.fabric.version import VersionError, gke_version
 from interlace.gke.rules.nics import natural
 from interlace.gke.rules.subject import Subject
 from interlace.rules.rule import Breach, Rules
+from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
@@ -31,7 +32,8 @@ def _count(subject: Subject) -> Iterator[Breach]:
         if have < want or not (have or want or not pool.pool.initial_node_count):
             yield Breach(
                 pointer="/kubernetes/nodes",
-                text=f"{pool.says} has {have} nodes in Kubernetes{f', and {want} are wanted' if want else ''}",
+                text=f"{pool.says} has {counted(have, 'node')} in Kubernetes"
+                f"{f', and should have {want}' if want else ''}",
                 severity="warning" if pool.pool.autoscaling.enabled and not want else None,
             )
 

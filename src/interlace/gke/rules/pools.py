@@ -12,6 +12,7 @@ from interlace.gke.places import short
 from interlace.gke.rules.cluster import version_breaches
 from interlace.gke.rules.subject import Subject
 from interlace.rules.rule import Breach, Rules
+from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
@@ -52,7 +53,7 @@ def _machine_type(subject: Subject) -> Iterator[Breach]:
         yield Breach(
             pointer=pool.at("config", "machineType"),
             text=f"{pool.says} has machine type {machine or 'e2-medium (GKE takes it where none is named)'}"
-            f"{_why_refused(machine)}{expected}",
+            f"{_why_refused(machine) or expected}",
         )
 
 
@@ -124,7 +125,8 @@ def _scopes(subject: Subject) -> Iterator[Breach]:
                 pointer=pool.at("config", "oauthScopes"),
                 text=f"{pool.says} lacks scope cloud-platform, with which Google's page makes pools for "
                 "GPUDirect-TCPXO",
-                severity="info",  # narrow scopes are what a cluster file begins with
+                # Narrow scopes are what a cluster file begins with.
+                severity="warning" if subject.whole else "info",
             )
 
 
@@ -183,6 +185,7 @@ def _status(subject: Subject) -> Iterator[Breach]:
         yield Breach(
             pointer=pool.at("status"),
             text=f"{pool.says} is {status}{message}",
+            remedy="wait until it is RUNNING" if busy else "",
             severity="warning" if busy else "error",
         )
 
@@ -230,6 +233,7 @@ def _size(subject: Subject) -> Iterator[Breach]:
             yield Breach(
                 pointer=where,
                 text=f"{pool.says} is to have {count} nodes",
+                cause="the API refuses it, and gcloud does not notice",
                 remedy="name a number of nodes that is not negative",
             )
             continue
@@ -238,8 +242,8 @@ def _size(subject: Subject) -> Iterator[Breach]:
         if wanted and have != wanted and not pool.pool.autoscaling.enabled:
             yield Breach(
                 pointer=where,
-                text=f"{pool.says} was made for {have} nodes ({count} in each of {max(1, zones)} zones), and {wanted} "
-                "are wanted",
+                text=f"{pool.says} was made for {counted(have, 'node')} ({count} in each of "
+                f"{counted(max(1, zones), 'zone')}), and should have {wanted}",
                 remedy="resize the pool",
                 severity="warning",
             )

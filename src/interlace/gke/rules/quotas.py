@@ -37,7 +37,7 @@ from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
 
-_ASK: Final = "ask for more at IAM & Admin, Quotas, or free some"
+_ASK: Final = "ask for more (IAM & Admin, Quotas), or free some"
 _EVERY: Final[tuple[Provisioning, ...]] = ("standard", "spot", "reserved")
 _SSD_DISKS: Final = ("", "pd-balanced", "pd-ssd")
 
@@ -46,19 +46,14 @@ def _breach(have: Limit | None, need: Need, *, severity: Severity | None = None)
     """The limit is too small for what is still to come, or for the whole."""
     if have is None:
         return
-    used = f", of which {have.usage:g} are in use" if have.usage is not None else ""
+    used = f", with {have.usage:g} in use" if have.usage is not None else ""
     if need.more and have.free < need.more:
-        yield Breach(
-            pointer=have.pointer,
-            text=f"{have.what} is {have.value:g}{used}, and {need.more} more {need.what} are needed",
-            severity=severity,
-        )
+        lack = f"{need.what} still needed: {need.more}"
     elif have.value < need.whole:
-        yield Breach(
-            pointer=have.pointer,
-            text=f"{have.what} is {have.value:g}{used}, and the cluster takes {need.whole} {need.what} in all",
-            severity=severity,
-        )
+        lack = f"{need.what} needed in all: {need.whole}"
+    else:
+        return
+    yield Breach(pointer=have.pointer, text=f"{have.what} is {have.value:g}{used}; {lack}", severity=severity)
 
 
 def _project(subject: Subject, name: str) -> Limit | None:

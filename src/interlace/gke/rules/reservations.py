@@ -12,6 +12,7 @@ from interlace.gke.places import short
 from interlace.gke.rules.cluster import held, when
 from interlace.gke.rules.subject import At, Pool, Subject, located, project_in, reservation_name
 from interlace.rules.rule import Breach, Rules
+from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
@@ -244,7 +245,8 @@ def _size(subject: Subject) -> Iterator[Breach]:
         if count < wanted:
             yield Breach(
                 pointer=f"{reservation.pointer}/specificReservation/count",
-                text=f"reservation {reservation.value.name} has {count} machines, and {_whose(pool)} wants {wanted}",
+                text=f"reservation {reservation.value.name} has {counted(count, 'machine')}, and {_whose(pool)} needs "
+                f"{wanted}",
             )
 
 
@@ -264,7 +266,7 @@ def _full(subject: Subject) -> Iterator[Breach]:
             yield Breach(
                 pointer=f"{reservation.pointer}/specificReservation/inUseCount",
                 text=f"reservation {reservation.value.name} has {max(0, free)} of {usable} machines free, and "
-                f"{_whose(pool)} wants {missing} more nodes",
+                f"{_whose(pool)} needs {missing} more",
             )
 
 
@@ -298,8 +300,8 @@ def _block(subject: Subject) -> Iterator[Breach]:
             if found.value.count < subject.wanted(pool) or free < missing:
                 yield Breach(
                     pointer=f"{found.pointer}/count",
-                    text=f"block {name} has {found.value.count} machines, {max(0, free)} of them free, and {pool.says} "
-                    f"wants {subject.wanted(pool)}{f', {missing} of them still to come' if missing else ''}",
+                    text=f"block {name} has {counted(found.value.count, 'machine')}, {max(0, free)} of them free, and "
+                    f"{pool.says} needs {subject.wanted(pool)}{f', {missing} still to come' if missing else ''}",
                 )
 
 
@@ -325,7 +327,7 @@ def _surge(subject: Subject) -> Iterator[Breach]:
             soon = pool.pool.management.auto_upgrade and not held(cluster, now=subject.now)
             yield Breach(
                 pointer=pool.at("upgradeSettings", "maxSurge"),
-                text=f"{pool.says} wants {surge} nodes more during an upgrade, and reservation "
+                text=f"{pool.says} needs {counted(surge, 'node')} more during an upgrade, and reservation "
                 f"{reservation.value.name} has {spare} to spare",
                 severity="error" if soon else "warning",
             )
@@ -390,4 +392,4 @@ def _found(subject: Subject, pool: Pool, value: str) -> At[Reservation] | None:
 
 
 def _whose(pool: Pool | None) -> str:
-    return pool.says if pool else "the cluster that is wanted"
+    return pool.says if pool else "the cluster to be made"

@@ -112,7 +112,7 @@ RESERVATION_CASES: Final = (
         base=_only,
         broken={f"{_R}/status": "DELETING"},
         pointer=f"{_R}/status",
-        says="of the cluster that is wanted is DELETING",
+        says="of the cluster to be made is DELETING",
     ),
     Case(
         rule="reservation.not-active",
@@ -205,14 +205,14 @@ RESERVATION_CASES: Final = (
         base=reserved,
         broken={f"{_SPECIFIC}/count": "1", f"{_SPECIFIC}/assuredCount": "1", f"{_SPECIFIC}/inUseCount": "1"},
         pointer=f"{_SPECIFIC}/count",
-        says="has 1 machines, and node pool gpu-pool wants 2",
+        says="has 1 machine, and node pool gpu-pool needs 2",
     ),
     Case(
         rule="reservation.size",
         base=_only,
         broken={f"{_SPECIFIC}/count": "1", f"{_SPECIFIC}/assuredCount": "1"},
         pointer=f"{_SPECIFIC}/count",
-        says="has 1 machines, and the cluster that is wanted wants 2",
+        says="has 1 machine, and the cluster to be made needs 2",
     ),
     Case(
         rule="reservation.full",
@@ -220,14 +220,14 @@ RESERVATION_CASES: Final = (
         broken={f"{_SPECIFIC}/inUseCount": "2"},
         sound={f"{_SPECIFIC}/inUseCount": "1"},
         pointer=f"{_SPECIFIC}/inUseCount",
-        says="has 1 of 3 machines free, and the cluster that is wanted wants 2 more nodes",
+        says="has 1 of 3 machines free, and the cluster to be made needs 2 more",
     ),
     Case(
         rule="reservation.block",
         base=_blocked,
         broken={"/reservationBlocks/0/count": 1},
         pointer="/reservationBlocks/0/count",
-        says="block one has 1 machines, 0 of them free, and node pool gpu-pool wants 2",
+        says="block one has 1 machine, 0 of them free, and node pool gpu-pool needs 2",
     ),
     Case(
         rule="reservation.block",
@@ -250,14 +250,14 @@ RESERVATION_CASES: Final = (
         broken={f"{_SPECIFIC}/inUseCount": "3"},
         sound={f"{_SPECIFIC}/inUseCount": "3", f"{POOL}/upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}},
         pointer=f"{POOL}/upgradeSettings/maxSurge",
-        says="wants 1 nodes more during an upgrade, and reservation example-reservation has 0 to spare",
+        says="needs 1 node more during an upgrade, and reservation example-reservation has 0 to spare",
     ),
     Case(
         rule="reservation.surge",
         base=reserved,
         broken={f"{_SPECIFIC}/inUseCount": "3", f"{POOL}/management/autoUpgrade": True},
         pointer=f"{POOL}/upgradeSettings/maxSurge",
-        says="wants 1 nodes more during an upgrade",
+        says="needs 1 node more during an upgrade",
     ),
     Case(
         rule="reservation.maintenance",
@@ -287,14 +287,14 @@ QUOTA_CASES: Final = (
         broken={"/want/flavour": "tcpxo", **_quota("projectInfo", 0, 8.0)},
         sound={"/want/flavour": "tcpxo", **_quota("projectInfo", 0, 9.0)},
         pointer="/projectInfo/quotas/0/limit",
-        says="quota NETWORKS is 8, of which 1 are in use, and 8 more networks are needed",
+        says="quota NETWORKS is 8, with 1 in use; networks still needed: 8",
     ),
     Case(
         rule="quota.networks",
         broken=_quota("projectInfo", 0, 4.0),
         sound=_quota("projectInfo", 0, 5.0),
         pointer="/projectInfo/quotas/0/limit",
-        says="and the cluster takes 5 networks in all",
+        says="networks needed in all: 5",
     ),
     Case(
         rule="quota.subnetworks",
@@ -302,7 +302,7 @@ QUOTA_CASES: Final = (
         broken=_quota("projectInfo", 1, 45.0),
         sound=_quota("projectInfo", 1, 46.0),
         pointer="/projectInfo/quotas/1/limit",
-        says="4 more subnets are needed",
+        says="subnets still needed: 4",
     ),
     Case(
         rule="quota.firewalls",
@@ -310,7 +310,7 @@ QUOTA_CASES: Final = (
         broken=_quota("projectInfo", 2, 11.0),
         sound=_quota("projectInfo", 2, 12.0),
         pointer="/projectInfo/quotas/2/limit",
-        says="8 more firewall rules are needed",
+        says="firewall rules still needed: 8",
     ),
     Case(
         rule="quota.gpu-family",
@@ -318,7 +318,7 @@ QUOTA_CASES: Final = (
         broken={f"{_ROWS}/0/details/value": "8"},
         sound={f"{_ROWS}/0/details/value": "-1"},
         pointer=f"{_ROWS}/0/details/value",
-        says="for gpu_family NVIDIA_H100, region us-central1 is 8, and the cluster takes 16 GPUs in all",
+        says="for gpu_family NVIDIA_H100, region us-central1 is 8; GPUs needed in all: 16",
     ),
     Case(
         rule="quota.gpu-family",
@@ -349,7 +349,7 @@ QUOTA_CASES: Final = (
         broken=_quota("projectInfo", 4, 1.0),
         sound=_quota("projectInfo", 4, 16.0),
         pointer="/projectInfo/quotas/4/limit",
-        says="quota GPUS_ALL_REGIONS is 1, of which 0 are in use, and 16 more GPUs are needed",
+        says="quota GPUS_ALL_REGIONS is 1, with 0 in use; GPUs still needed: 16",
     ),
     Case(
         rule="quota.gpus-all-regions",
@@ -377,7 +377,7 @@ QUOTA_CASES: Final = (
         broken=_quota("regionInfo", 0, 415.0),
         sound=_quota("regionInfo", 0, 416.0),
         pointer="/regionInfo/quotas/0/limit",
-        says="quota CPUS is 415, of which 0 are in use, and 416 more CPUs are needed",
+        says="quota CPUS is 415, with 0 in use; CPUs still needed: 416",
     ),
     Case(
         rule="quota.cpus",
@@ -411,7 +411,7 @@ QUOTA_CASES: Final = (
         broken=_quota("regionInfo", 2, 400.0),
         sound=_quota("regionInfo", 2, 500.0),
         pointer="/regionInfo/quotas/2/limit",
-        says="200 more GB of boot disks are needed",
+        says="GB of boot disks still needed: 200",
     ),
     Case(
         rule="quota.local-ssd",
@@ -419,7 +419,7 @@ QUOTA_CASES: Final = (
         broken=_quota("regionInfo", 3, 11999.0),
         sound=_quota("regionInfo", 3, 12000.0),
         pointer="/regionInfo/quotas/3/limit",
-        says="12000 more GB of local SSD are needed",
+        says="GB of local SSD still needed: 12000",
     ),
     Case(
         rule="quota.local-ssd",
@@ -427,7 +427,7 @@ QUOTA_CASES: Final = (
         severity="warning",
         broken={"/regionInfo/quotas/3": GONE, "/regionInfo/quotas/2/limit": 10000.0},
         pointer="/regionInfo/quotas/2/limit",
-        says="quota SSD_TOTAL_GB is 10000, of which 300 are in use, and 12000 more GB of local SSD are needed",
+        says="quota SSD_TOTAL_GB is 10000, with 300 in use; GB of local SSD still needed: 12000",
     ),
     Case(
         rule="quota.instances",
@@ -435,7 +435,7 @@ QUOTA_CASES: Final = (
         broken=_quota("regionInfo", 1, 4.0),
         sound=_quota("regionInfo", 1, 5.0),
         pointer="/regionInfo/quotas/1/limit",
-        says="2 more instances are needed",
+        says="instances still needed: 2",
     ),
     Case(
         rule="quota.addresses",
@@ -444,7 +444,7 @@ QUOTA_CASES: Final = (
         broken=_quota("regionInfo", 4, 4.0),
         sound=_quota("regionInfo", 4, 5.0),
         pointer="/regionInfo/quotas/4/limit",
-        says="2 more public addresses are needed",
+        says="public addresses still needed: 2",
     ),
     Case(
         rule="quota.addresses",
@@ -452,7 +452,7 @@ QUOTA_CASES: Final = (
         broken=_quota("regionInfo", 4, 4.0),
         sound={**_quota("regionInfo", 4, 4.0), "/cluster/networkConfig/defaultEnablePrivateNodes": True},
         pointer="/regionInfo/quotas/4/limit",
-        says="2 more public addresses are needed",
+        says="public addresses still needed: 2",
     ),
     Case(
         rule="quota.resource-policies",
@@ -463,7 +463,7 @@ QUOTA_CASES: Final = (
         },
         sound={"/regionInfo/quotas/-": {"metric": "RESOURCE_POLICIES", "limit": 10.0, "usage": 10.0}},
         pointer="/regionInfo/quotas/2/limit",
-        says="1 more placement policies are needed",
+        says="placement policies still needed: 1",
     ),
 )
 

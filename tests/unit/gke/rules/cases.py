@@ -137,7 +137,7 @@ CLUSTER: Final = (
         rule="cluster.status",
         broken={"/cluster/status": "DEGRADED", "/cluster/statusMessage": "no healthy master."},
         pointer="/cluster/status",
-        says="is DEGRADED: no healthy master",
+        says="is DEGRADED: no healthy master. A cluster",
     ),
     Case(
         rule="cluster.status",
@@ -291,7 +291,7 @@ POOLS: Final = (
     Case(
         rule="pool.scopes",
         base=mega,
-        severity="info",
+        severity="warning",
         broken={f"{CONFIG}/oauthScopes": ["https://www.googleapis.com/auth/devstorage.read_only"]},
         pointer=f"{CONFIG}/oauthScopes",
         says="lacks scope cloud-platform",
@@ -334,7 +334,7 @@ POOLS: Final = (
         severity="warning",
         broken={"/want/nodes": 1},
         pointer=f"{POOL}/initialNodeCount",
-        says="made for 2 nodes (2 in each of 1 zones), and 1 are wanted",
+        says="made for 2 nodes (2 in each of 1 zone), and should have 1",
     ),
     Case(
         rule="pool.size",

@@ -486,7 +486,7 @@ NODE_CASES: Final = (
         rule="node.count",
         broken={_NODE: GONE},
         pointer="/kubernetes/nodes",
-        says="has 1 nodes in Kubernetes, and 2 are wanted",
+        says="has 1 node in Kubernetes, and should have 2",
     ),
     Case(
         rule="node.count",

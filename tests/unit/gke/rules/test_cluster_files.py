@@ -70,7 +70,7 @@ def test_a_reservation_that_is_too_small_is_an_error_in_the_project() -> None:
 def test_quotas_are_judged_for_all_pools_of_the_file_together() -> None:
     two = [pool(), pool(name="more")]
     (found,) = of_rule(check_preflight(cluster("a3-high", pools=two), project(), now=NOW), "quota.cpus")
-    assert "832 more CPUs are needed" in found.text
+    assert "CPUs still needed: 832" in found.text
     assert found.pointer == "/regionInfo/quotas/0/limit"
 
 
@@ -78,7 +78,7 @@ def test_networks_of_the_file_count_as_still_to_be_made_until_they_are_there() -
     wanted = cluster("a3-mega")
     short = project(**{"/projectInfo/quotas/0/limit": 9.0})
     (found,) = of_rule(check_preflight(wanted, short, now=NOW), "quota.networks")
-    assert "9 more networks are needed" in found.text
+    assert "networks still needed: 9" in found.text
     there = [{"name": f"train-net-{number}", "mtu": 8244} for number in range(1, 9)]
     enough = {**short, "networks": [*short["networks"], *there]}
     assert not of_rule(check_preflight(wanted, enough, now=NOW), "quota.networks")
