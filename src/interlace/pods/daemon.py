@@ -90,7 +90,7 @@ def tuple_of(daemon: Container, *, family: Family) -> SoftwareTuple | None:
     raise InjectError(
         path,
         image,
-        f"it belongs to no known software tuple of family {family.id} (S4)",
+        f"it belongs to no known software tuple of family {family.id}",
         f"use one of the releases {known}",
     )
 

@@ -129,7 +129,7 @@ def _unquote(draft: Draft, container: Container) -> None:
             if bare[0] == bare[-1] == '"' and len(bare) > 1:
                 entry["value"] = bare[1:-1]
                 draft.mended(
-                    f"{container.path}.env[{name}]", bare[1:-1], f"the quote marks were part of the value {value} (S14)"
+                    f"{container.path}.env[{name}]", bare[1:-1], f"the quote marks were part of the value {value}"
                 )
 
 
@@ -168,12 +168,12 @@ def _libraries(draft: Draft, container: Container, contract: PodContract) -> Non
     kept = [part for part in parts if part not in _SELF and part not in first]
     wanted = ":".join((*first, *kept))
     if _NEVER_MOUNTED in kept:
-        draft.warn(f"{path}: nothing is ever mounted at {_NEVER_MOUNTED}; the libraries are in {first[0]} (S7)")
+        draft.warn(f"{path}: nothing is ever mounted at {_NEVER_MOUNTED}; the libraries are in {first[0]}")
     if wanted == value:
         return
     entry["value"] = wanted
     if any(part in _SELF for part in parts):
-        draft.mended(path, wanted, f"Kubernetes does not expand {value}, it stays as these characters (S8)")
+        draft.mended(path, wanted, f"Kubernetes does not expand {value}, it stays as these characters")
         draft.warn(f"{path}: {value} was not expanded; folders that the image needs must be written out")
     else:
         draft.completed(path, wanted, reason)

@@ -127,11 +127,11 @@ def _judge(draft: Draft, daemon: Container, *, software: SoftwareTuple) -> None:
     known = tuple(software.daemon_args)
     retired = [flag for flag in _RETIRED if flag in texts and not any(own.startswith(flag) for own in known)]
     if retired:
-        draft.warn(f"{daemon.path}: {', '.join(retired)} mean nothing to this release of the daemon (S17)")
+        draft.warn(f"{daemon.path}: {', '.join(retired)} mean nothing to this release of the daemon")
     if not daemon.init and draft.spec.get("restartPolicy", "Always") != "Always":
         draft.warn(
             f"{daemon.path}: as an ordinary container the daemon runs on when the work has ended, and a Job with such "
-            "Pods does not complete (S25); move it to initContainers with restartPolicy Always"
+            "Pods does not complete; move it to initContainers with restartPolicy Always"
         )
 
 

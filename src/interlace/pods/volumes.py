@@ -52,7 +52,7 @@ def _mounted(draft: Draft, container: Container, wanted: Mount, volume: Volume) 
         at = str(entry.get("mountPath", "")).rstrip("/")
         source = sources.get(str(entry.get("name")))
         if source is None and entry.get("name") == volume.name and at == wanted.path:
-            _place(draft, volume, reason="a mount names it, and nothing declared it (S3)")
+            _place(draft, volume, reason="a mount names it, and nothing declared it")
             return True
         source = source or {}
         if wanted.path == _SHM and at == _SHM:
@@ -73,15 +73,13 @@ def _mounted(draft: Draft, container: Container, wanted: Mount, volume: Volume) 
         if at == wanted.path + below:
             return True
         if not volume.host_path and at == _TMP:
-            draft.warn(
-                f"{path}[{index}]: the sockets hide the image's own {_TMP} (S22); {wanted.path} is their folder now"
-            )
+            draft.warn(f"{path}[{index}]: the sockets hide the image's own {_TMP}; {wanted.path} is their folder now")
             continue
         if at == wanted.path or (below and at.startswith(wanted.path)):
             raise InjectError(
                 f"{path}[{index}]",
                 f"{_held(source)} at {at}",
-                f"the files would not be under {wanted.path + below}, where they are looked for (S1)",
+                f"the files would not be under {wanted.path + below}, where they are looked for",
                 f"mount it at {wanted.path + below}, or mount {_described(volume)} at {wanted.path}",
             )
     return False
@@ -112,7 +110,7 @@ def _fill(draft: Draft, entry: Json) -> None:
     """``emptyDir:`` with nothing behind it: the API fills it in, some clients refuse it."""
     if "emptyDir" in entry and entry["emptyDir"] is None:
         entry["emptyDir"] = {}
-        draft.mended(f"spec.volumes[{entry.get('name')}].emptyDir", {}, "some clients refuse an empty value (S3)")
+        draft.mended(f"spec.volumes[{entry.get('name')}].emptyDir", {}, "some clients refuse an empty value")
 
 
 def _suffix(entry: Json, volume: Volume) -> str | None:

@@ -133,7 +133,7 @@ def limits(**amounts: Any) -> Json:
         pytest.param(
             pod(mounted("x", "/usr/local/nvidia"), volumes=[volume("x", "/home/kubernetes/bin/nvidia/lib64")]),
             "spec.containers[0].volumeMounts[0]",
-            r"\(S1\)",
+            "the files would not be under",
             id="a suffix on one side",
         ),
         pytest.param(
