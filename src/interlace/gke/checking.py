@@ -109,7 +109,12 @@ def _places(cluster: FabricCluster) -> Iterator[SpecError]:
     given = [(f"/spec/nodeLocations/{index}", zone) for index, zone in enumerate(spec.node_locations)]
     for number, pool in enumerate(spec.pools):
         given += [(f"/spec/pools/{number}/zones/{index}", zone) for index, zone in enumerate(pool.zones)]
+    seen: set[tuple[str, str]] = set()
     for pointer, zone in given:
+        place = (pointer.rpartition("/")[0], zone)
+        if place in seen:
+            yield SpecError("this zone stands here twice", pointer=pointer, value=zone, remedy="name each zone once")
+        seen.add(place)
         if zone.rpartition("-")[0] != cluster.region:
             yield SpecError(
                 "this zone is in another region",

@@ -25,10 +25,14 @@ RANGE: Final = r"^[0-9.]{7,15}/[0-9]{1,2}$"
 PROJECT: Final = r"^([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]$"
 LOCATION: Final = r"^[a-z]+-[a-z]+[0-9]+(-[a-z])?$"
 ZONE: Final = r"^[a-z]+-[a-z]+[0-9]+-[a-z]$"
+SCOPE: Final = r"^(https://www\.googleapis\.com/auth/)?[a-z][a-z0-9._-]*$"
+RANGE_NAME: Final = r"^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$"
+ACCOUNT: Final = r"^([a-z0-9][-a-z0-9.]*@[-a-z0-9.]+)?$"
 
 Name = Annotated[str, Meta(pattern=NAME)]
 Range = Annotated[str, Meta(pattern=RANGE)]
 Zone = Annotated[str, Meta(pattern=ZONE)]
+Scope = Annotated[str, Meta(pattern=SCOPE)]
 Count = Annotated[int, Meta(ge=0, le=15000)]
 
 CHANNELS: Final = ("rapid", "regular", "stable", "extended", "none")
@@ -108,8 +112,12 @@ class Primary(
     range: Annotated[Range | None, Meta(description="Of the subnet; without it: planned.")] = None
     pods: Annotated[Range | None, Meta(description="Of all Pods; without it: planned, a /14.")] = None
     services: Annotated[Range | None, Meta(description="Of all Services; without it: planned, a /20.")] = None
-    pods_name: Annotated[str, Meta(description="Name of the secondary range of Pods.")] = "pods"
-    services_name: Annotated[str, Meta(description="Name of the secondary range of Services.")] = "services"
+    pods_name: Annotated[
+        str, Meta(pattern=RANGE_NAME, description="The subnet's secondary range of Pods; empty: GKE makes one.")
+    ] = "pods"
+    services_name: Annotated[
+        str, Meta(pattern=RANGE_NAME, description="The subnet's secondary range of Services; empty: GKE makes one.")
+    ] = "services"
     existing: Annotated[bool, Meta(description="Network and subnet are there already, and are not owned.")] = False
 
 
@@ -212,12 +220,16 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     image_type: Annotated[str, Meta(description="Empty: COS_CONTAINERD, which GPUDirect needs.")] = ""
     labels: Annotated[dict[str, str], Meta(description="Of the Kubernetes nodes.")] = {}
     taints: tuple[Taint, ...] = ()
-    tags: Annotated[tuple[str, ...], Meta(description="Network tags of the VMs.")] = ()
+    tags: Annotated[tuple[Name, ...], Meta(description="Network tags of the VMs.")] = ()
     scopes: Annotated[
-        tuple[str, ...],
-        Meta(description="OAuth scopes of nodes, URLs or their last part; without: what is needed to pull and report."),
+        tuple[Scope, ...],
+        Meta(
+            description="OAuth scopes of nodes, URLs, their last part or gcloud's names; without: to pull and report."
+        ),
     ] = ()
-    service_account: Annotated[str, Meta(description="Of the nodes; empty: the project's default one.")] = ""
+    service_account: Annotated[
+        str, Meta(pattern=ACCOUNT, description="Of the nodes; empty: the project's default one.")
+    ] = ""
     max_pods: Annotated[Annotated[int, Meta(ge=8, le=256)] | None, Meta(description="On a node.")] = None
     autoscaling: Autoscaling | None = None
     auto_repair: Annotated[bool, Meta(description="GKE makes broken nodes anew.")] = True
@@ -232,8 +244,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     disk: Disk = Disk()
     labels: Annotated[dict[str, str], Meta(description="Of the Kubernetes nodes.")] = {}
     taints: tuple[Taint, ...] = ()
-    scopes: Annotated[tuple[str, ...], Meta(description="As those of pools.")] = ()
-    service_account: Annotated[str, Meta(description="As that of pools.")] = ""
+    scopes: Annotated[tuple[Scope, ...], Meta(description="As those of pools.")] = ()
+    service_account: Annotated[str, Meta(pattern=ACCOUNT, description="As that of pools.")] = ""
 
 
 class Metadata(

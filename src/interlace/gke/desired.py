@@ -15,8 +15,8 @@ from interlace.gke.addresses import Addresses, plan
 from interlace.gke.bodies import cluster as cluster_bodies
 from interlace.gke.bodies import compute, node_pool
 from interlace.gke.bodies.fields import Body, given, nested
-from interlace.gke.bodies.scopes import DEFAULT, urls
-from interlace.gke.cluster import SYSTEM_POOL, Disk, FabricCluster, Hold, Placement, Pool, System, Taint
+from interlace.gke.bodies.scopes import ALIASES, DEFAULT, urls
+from interlace.gke.cluster import SYSTEM_POOL, Disk, FabricCluster, Hold, Placement, Pool, Primary, System, Taint
 from interlace.gke.errors import SpecErrors
 from interlace.gke.resource import Key, Resource
 
@@ -99,9 +99,10 @@ def _primary(cluster: FabricCluster, addresses: Addresses) -> Iterator[Resource]
         subnet,
         network=network,
         range=addresses.primary,
-        secondary=(
-            compute.SecondaryRange(primary.pods_name, str(addresses.pods)),
-            compute.SecondaryRange(primary.services_name, str(addresses.services)),
+        secondary=tuple(
+            compute.SecondaryRange(name, str(each))
+            for name, each in ((primary.pods_name, addresses.pods), (primary.services_name, addresses.services))
+            if name
         ),
         # Nodes without public addresses pull images and report through it.
         private_google_access=cluster.spec.control_plane.private_nodes,
@@ -161,9 +162,7 @@ def _cluster(cluster: FabricCluster, addresses: Addresses) -> Resource:
         channel="UNSPECIFIED" if spec.upgrades.channel == "none" else spec.upgrades.channel.upper(),
         network=_path(cluster, "global/networks", network),
         subnetwork=_path(cluster, f"regions/{cluster.region}/subnetworks", subnet),
-        addresses=cluster_bodies.addresses(
-            pods_name=spec.primary.pods_name or None, services_name=spec.primary.services_name or None
-        ),
+        addresses=_ranges(spec.primary, addresses),
         networking=cluster_bodies.networking(
             dataplane="ADVANCED_DATAPATH",
             multi=True if names.nics(cluster) else None,
@@ -179,6 +178,17 @@ def _cluster(cluster: FabricCluster, addresses: Addresses) -> Resource:
     )
     after = () if spec.primary.existing else (Key("subnetwork", cluster.region, subnet),)
     return Resource(key=cluster_key(cluster), project=spec.project, body=body, after=after)
+
+
+def _ranges(primary: Primary, addresses: Addresses) -> Body:
+    """Secondary ranges by name; GKE makes those without a name itself, of the planned addresses if there are any."""
+    pods, services = primary.pods_name, primary.services_name
+    return cluster_bodies.addresses(
+        pods_name=pods or None,
+        services_name=services or None,
+        pods=None if pods or addresses.pods is None else str(addresses.pods),
+        services=None if services or addresses.services is None else str(addresses.services),
+    )
 
 
 def _private(addresses: Addresses) -> Body:
@@ -302,7 +312,8 @@ def _zone(cluster: FabricCluster) -> str:
 
 
 def _scopes(scopes: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(urls(scopes)) if scopes else DEFAULT
+    """Written out, each once, in their order."""
+    return tuple(dict.fromkeys(urls(url for each in scopes for url in ALIASES.get(each, (each,))))) or DEFAULT
 
 
 def _taints(taints: tuple[Taint, ...]) -> tuple[node_pool.Taint, ...]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from interlace.gke.cluster import LOCATION, NAME, PROJECT, RANGE, ZONE
+from interlace.gke.cluster import ACCOUNT, LOCATION, NAME, PROJECT, RANGE, RANGE_NAME, SCOPE, ZONE
 from interlace.gke.errors import SpecError
 from interlace.rules.pointer import pointer as join
 
@@ -22,6 +22,9 @@ _PATTERNS: Final = {
     PROJECT: ("a project id has 6 to 30 lower-case letters, digits and '-'", "take the id, not number or title"),
     LOCATION: ("it is neither a zone nor a region", "write it like us-central1-a or us-central1"),
     ZONE: ("it is no zone", "write it like us-central1-a"),
+    SCOPE: ("it is no access scope", "write it like logging.write or cloud-platform"),
+    RANGE_NAME: ("a name has lower-case letters, digits and '-', and begins with a letter", "take a name like pods"),
+    ACCOUNT: ("it is no address of a service account", "write it like nodes@my-project.iam.gserviceaccount.com"),
 }
 """What a pattern means to people: cause and remedy."""
 

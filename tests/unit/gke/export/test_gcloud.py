@@ -217,8 +217,8 @@ def test_what_gcloud_has_no_flag_for_is_refused_by_name() -> None:
 
 
 def test_values_are_quoted_for_the_shell(shell: Shell) -> None:
-    account = "nodes@my-project.iam.gserviceaccount.com; touch harm"
-    text = script(cluster("a3-high", pools=[pool(serviceAccount=account)]))
+    image = f"COS_CONTAINERD; touch {shell.folder}/harm"
+    text = script(cluster("a3-high", pools=[pool(imageType=image)]))
     assert shell.run(text).returncode == 0
-    assert f"--service-account={account}" in shell.calls[-1]
+    assert f"--image-type={image}" in shell.calls[-1]
     assert not (shell.folder / "harm").exists()

@@ -94,6 +94,21 @@ def test_scopes_are_narrow_unless_the_file_says_more() -> None:
     assert wide == ["https://www.googleapis.com/auth/cloud-platform"]
 
 
+def test_scopes_may_be_urls_their_last_part_or_gclouds_names() -> None:
+    scopes = ["storage-ro", "logging.write", "https://www.googleapis.com/auth/trace.append", "logging-write"]
+    found = last(desired(cluster(pools=[pool(scopes=scopes)])), "nodePool")["config"]["oauthScopes"]
+    assert [each.rpartition("/")[2] for each in found] == ["devstorage.read_only", "logging.write", "trace.append"]
+
+
+def test_ranges_without_a_name_are_made_by_gke() -> None:
+    resources = desired(cluster(primary={"podsName": "", "servicesName": "services"}))
+    subnet = next(each.body for each in resources if each.key.name == "train-primary-sub")
+    assert [each["rangeName"] for each in subnet["secondaryIpRanges"]] == ["services"]
+    addresses = last(resources, "cluster")["ipAllocationPolicy"]
+    assert addresses["clusterIpv4CidrBlock"] == "10.4.0.0/14"
+    assert addresses["servicesSecondaryRangeName"] == "services"
+
+
 @pytest.mark.parametrize(
     ("reservation", "value"),
     [
