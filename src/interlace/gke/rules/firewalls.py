@@ -33,7 +33,7 @@ def _missing(subject: Subject) -> Iterator[Breach]:
         if not any(each.value.allowed for each in _ingress(subject, network, pool)):
             yield Breach(
                 pointer="/firewalls",
-                text=f"network {network} behind a NIC of {pool.says} has no rule that lets its nodes in",
+                text=f"network {network} behind a NIC of {pool.says} has no firewall rule that lets its nodes in",
             )
 
 
@@ -52,8 +52,8 @@ def _coverage(subject: Subject) -> Iterator[Breach]:
             if lacking:
                 yield Breach(
                     pointer=allowing[0].pointer,
-                    text=f"no rule of network {network} lets {', '.join(lacking)} of all ports in from {source}, the "
-                    f"nodes of {pool.says}",
+                    text=f"no firewall rule of network {network} lets {', '.join(lacking)} of all ports in from {source}, "
+                    f"the nodes of {pool.says}",
                     severity="error" if lacking != ["icmp"] else "warning",
                 )
 
@@ -75,8 +75,8 @@ def _denied(subject: Subject) -> Iterator[Breach]:
                 if each.value.denied and reaches and first is not None and each.value.priority <= first:
                     yield Breach(
                         pointer=each.pointer,
-                        text=f"rule {each.value.name} of network {network} denies what comes from {source}, the nodes "
-                        f"of {pool.says}",
+                        text=f"firewall rule {each.value.name} of network {network} denies what comes from {source}, "
+                        f"the nodes of {pool.says}",
                     )
 
 
@@ -92,7 +92,7 @@ def _egress_source(subject: Subject) -> Iterator[Breach]:
         if value.direction == "EGRESS" and (value.source_ranges or value.source_tags or value.source_service_accounts):
             yield Breach(
                 pointer=f"{rule.pointer}/direction",
-                text=f"rule {value.name} has direction EGRESS and sources "
+                text=f"firewall rule {value.name} has direction EGRESS and sources "
                 f"{', '.join((*value.source_ranges, *value.source_tags, *value.source_service_accounts))}",
             )
 
@@ -113,7 +113,7 @@ def _range(subject: Subject) -> Iterator[Breach]:
                 if not _is_range(each):
                     yield Breach(
                         pointer=f"{rule.pointer}/{member}/{index}",
-                        text=f"rule {rule.value.name} has range {each!r}, which is none",
+                        text=f"firewall rule {rule.value.name} has range {each!r}, which is none",
                     )
 
 
@@ -130,7 +130,7 @@ def _open(subject: Subject) -> Iterator[Breach]:
             if rule.value.allowed and _EVERYWHERE in _from(rule.value):
                 yield Breach(
                     pointer=f"{rule.pointer}/sourceRanges",
-                    text=f"rule {rule.value.name} of network {network} lets everything in from anywhere",
+                    text=f"firewall rule {rule.value.name} of network {network} lets everything in from anywhere",
                 )
 
 
@@ -147,7 +147,8 @@ def _rdma(subject: Subject) -> Iterator[Breach]:
         if short(rule.value.network) in networks:
             yield Breach(
                 pointer=rule.pointer,
-                text=f"rule {rule.value.name} is for network {short(rule.value.network)}, which is one for RDMA",
+                text=f"firewall rule {rule.value.name} is for network {short(rule.value.network)}, which is one for "
+                "RDMA",
             )
 
 

@@ -52,8 +52,7 @@ class Range(NamedTuple):
 @RULES.rule(
     "network.mtu",
     cause="with a smaller MTU than that of the family the throughput collapses or transfers hang",
-    remedy="set the MTU of the family (`gcloud compute networks update NETWORK --mtu=…`) while no VM uses the network, "
-    "then make the nodes anew",
+    remedy="set the MTU of the family while no VM uses the network, then make the nodes anew",
     needs=("cluster", "networks"),
 )
 def _mtu(subject: Subject) -> Iterator[Breach]:
@@ -66,6 +65,11 @@ def _mtu(subject: Subject) -> Iterator[Breach]:
                 pointer=f"{network.pointer}/mtu",
                 text=f"network {network.value.name} has MTU {mtu}{'' if network.value.mtu else ' (the default)'}, and "
                 f"{pool.family.id} needs {want}",
+                cause="the networks of all nodes of a job need one MTU, and the family is documented with that one"
+                if mtu > want
+                else "",
+                remedy=f"set it with `gcloud compute networks update {network.value.name} --mtu={want}` while no VM "
+                "uses the network, then make the nodes anew",
                 severity="warning" if want < mtu <= MTU_MOST else "error",
             )
 

@@ -261,7 +261,7 @@ FIREWALL_CASES: Final = (
         rule="firewall.missing",
         broken={"/firewalls/1": GONE},
         pointer="/firewalls",
-        says="network example-net-2 behind a NIC of node pool gpu-pool has no rule",
+        says="network example-net-2 behind a NIC of node pool gpu-pool has no firewall rule",
     ),
     Case(
         rule="firewall.missing",
@@ -281,7 +281,7 @@ FIREWALL_CASES: Final = (
         broken={"/firewalls/1/sourceRanges": ["192.168.1.0/24"]},
         sound={"/firewalls/1/sourceRanges": ["192.168.2.0/25", "192.168.2.128/25"]},
         pointer="/firewalls/1",
-        says="no rule of network example-net-2 lets tcp, udp, icmp of all ports in from 192.168.2.0/24",
+        says="no firewall rule of network example-net-2 lets tcp, udp, icmp of all ports in from 192.168.2.0/24",
     ),
     Case(
         rule="firewall.coverage",

@@ -40,7 +40,7 @@ def test_an_error_ends_with_one_and_is_said_with_place_and_remedy() -> None:
     lines = told.stdout.splitlines()
     assert lines[1] == "error   network.mtu  /networks/2/mtu"
     assert lines[2].strip().startswith("network example-net-2 has MTU 1460, and a3-high needs 8244.")
-    assert lines[3].strip().startswith("To do: set the MTU of the family")
+    assert lines[3].strip().startswith("To do: set it with `gcloud compute networks update example-net-2 --mtu=8244`")
 
 
 def test_programs_get_a_list_and_nothing_else() -> None:
