@@ -106,20 +106,29 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for the thin nodes to come and to run our Pods."""
 
 
-async def measure(server: Server, *, nodes: int, domains: int, runs: int, idle: float, wide: bool, tell: Tell) -> Crowd:
-    """Raises ``NotReachedError`` for what does not come, and what ``run_ground`` raises."""
+async def measure(
+    server: Server, *, nodes: int, domains: int, runs: int, idle: float, wide: bool, warm: bool = True, tell: Tell
+) -> Crowd:
+    """``warm``: in each state a domain is formed before those that count.
+
+    Raises ``NotReachedError`` for what does not come, and what ``run_ground`` raises.
+    """
     async with run_ground(server, nodes=WIDTH, lease=LEASE, tell=tell) as cluster:
         marks = Marks(cluster)
         there, others = (Jobs(cluster, namespace=name, limit=START_LIMIT) for name in ("measured", "others"))
         await there.open()
         await others.open()
-        states = [await _state(cluster, marks, there, what="its own nodes alone", domains=0, runs=runs, tell=tell)]
+        states = [
+            await _state(cluster, marks, there, what="its own nodes alone", domains=0, runs=runs, warm=warm, tell=tell)
+        ]
         began = time.monotonic()
         async with thin_nodes(cluster, count=nodes - WIDTH, tell=tell):
             await _until_whole(cluster, nodes)
             installed = time.monotonic() - began
             tell(f"{nodes} nodes after {installed:.0f} s")
-            states.append(await _state(cluster, marks, there, what="all nodes", domains=0, runs=runs, tell=tell))
+            states.append(
+                await _state(cluster, marks, there, what="all nodes", domains=0, runs=runs, warm=warm, tell=tell)
+            )
             width = (nodes - WIDTH) // domains
             names = [f"domain-{number:02d}" for number in range(domains)]
             for name in names:
@@ -127,7 +136,9 @@ async def measure(server: Server, *, nodes: int, domains: int, runs: int, idle: 
             for name in names:
                 await others.formed(name, count=width)
             what = "all nodes and domains"
-            states.append(await _state(cluster, marks, there, what=what, domains=domains, runs=runs, tell=tell))
+            states.append(
+                await _state(cluster, marks, there, what=what, domains=domains, runs=runs, warm=warm, tell=tell)
+            )
             resting = await _rest(cluster, seconds=idle)
             tell(f"idle: {resting}")
             for name in names:
@@ -194,9 +205,10 @@ async def _until_whole(cluster: Cluster, nodes: int) -> None:
 
 
 async def _state(
-    cluster: Cluster, marks: Marks, jobs: Jobs, *, what: str, domains: int, runs: int, tell: Tell
+    cluster: Cluster, marks: Marks, jobs: Jobs, *, what: str, domains: int, runs: int, warm: bool, tell: Tell
 ) -> State:
-    await form(cluster, marks, jobs, "warm", count=WIDTH, pod=_WHOLE)  # images of code and caches are warm then
+    if warm:
+        await form(cluster, marks, jobs, "warm", count=WIDTH, pod=_WHOLE)
     before = await _clique_bytes(cluster)
     formed = [await form(cluster, marks, jobs, f"one-more-{number}", count=WIDTH, pod=_WHOLE) for number in range(runs)]
     found = State(

@@ -71,14 +71,15 @@ def controller_memory(cluster: Cluster) -> float:
     return round(memory.rss * _MB, 1) if memory is not None else 0.0
 
 
-def files(cluster: Cluster) -> int:
-    """Files on all machines; logs apart."""
-    return sum(
-        len(names)
-        for node in cluster.fleet.nodes.values()
-        for folder, _, names in os.walk(node.tray.root)
+def files(cluster: Cluster) -> set[str]:
+    """Files on all machines, ``node/path``; logs apart."""
+    return {
+        f"{name}/{(Path(folder) / file).relative_to(node.tray.root)}"
+        for name, node in cluster.fleet.nodes.items()
+        for folder, _, found in os.walk(node.tray.root)
         if "/var/log" not in folder
-    )
+        for file in found
+    }
 
 
 def _pids(cluster: Cluster) -> list[int]:
@@ -113,7 +114,7 @@ class Gauges:
             "agents, imex-hosts and hollow nodes: memory": own.rss * _MB if own is not None else 0.0,
             "agents, imex-hosts and hollow nodes: tasks": len(asyncio.all_tasks()),
             "agents, imex-hosts and hollow nodes: open files": _descriptors(os.getpid()),
-            "files on the nodes": files(self._cluster),
+            "files on the nodes": len(files(self._cluster)),
         }
         self._seconds.append(time.monotonic() - self._began)
         for name, value in found.items():

@@ -19,9 +19,12 @@ from interlace.sim.kubelet.node import PLUGINS
 
 CLEARING: Final = 60.0
 """Seconds that clearing may take: closing nodes 2 s, the platform's garbage collector some more."""
+QUIET: Final = 5.0
+"""Seconds from the end of the last job until a cluster is at rest."""
 CHECKPOINTS: Final = "*/checkpoint.json"
-SLACK: Final = 0.02
-"""Part by which the number of tasks and files may differ: connections come and go, logs are rotated."""
+SLACK: Final = 0.01
+"""Part by which the number of tasks and files may differ: connections come and go."""
+NAMED: Final = 5
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +37,7 @@ class Rest(msgspec.Struct, frozen=True, kw_only=True):
     prepared: int
     """Claims in the checkpoints of all agents."""
     tasks: int
-    files: int
+    files: frozenset[str]
 
 
 async def look(cluster: Cluster) -> Rest:
@@ -51,7 +54,7 @@ async def look(cluster: Cluster) -> Rest:
         slices=offers,
         prepared=_prepared(cluster),
         tasks=len(asyncio.all_tasks()),
-        files=files(cluster),
+        files=frozenset(files(cluster)),
     )
 
 
@@ -67,10 +70,16 @@ def leaks(before: Rest, after: Rest) -> list[str]:
     found += [f"a node offers something else: {offer}" for offer in sorted(after.slices - before.slices)]
     if after.prepared > before.prepared:
         found.append(f"{after.prepared - before.prepared} claims are left in the checkpoints of agents")
-    for what, old, new in (("tasks", before.tasks, after.tasks), ("files", before.files, after.files)):
-        if new > old * (1 + SLACK) + 5:
-            found.append(f"{new} {what} where there were {old}")
+    if _more(before.tasks, after.tasks):
+        found.append(f"{after.tasks} tasks where there were {before.tasks}")
+    if _more(len(before.files), len(after.files)):
+        new = ", ".join(sorted(after.files - before.files)[:NAMED])
+        found.append(f"{len(after.files)} files where there were {len(before.files)}, among them {new}")
     return found
+
+
+def _more(before: int, after: int) -> bool:
+    return after > before * (1 + SLACK) + 2
 
 
 async def settled(cluster: Cluster, before: Rest, *, within: float = CLEARING) -> list[str]:
