@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,10 +76,15 @@ def parse(data: bytes | str, *, file: str = "cluster.yaml") -> Document:
         located = locate(text)
     except SpecError as error:
         raise SpecErrors((_moved(error, file=file, line=error.line, column=error.column),)) from None
-    _raise(judge(located.value, inspect.type_info(FabricCluster)), located, file)
+    _raise(judge(located.value, _shape()), located, file)
     cluster = msgspec.convert(_without_nothing(located.value), FabricCluster)
     _raise(check(cluster), located, file)
     return Document(file=file, cluster=cluster, located=located)
+
+
+@cache
+def _shape() -> inspect.Type:
+    return inspect.type_info(FabricCluster)
 
 
 def _raise(errors: Iterable[SpecError], located: Located, file: str) -> None:

@@ -44,7 +44,7 @@ def wishes(draw: st.DrawFn) -> list[Wish]:
 
 
 @given(wishes=wishes(), avoid=st.lists(networks(12), max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_plan_never_overlaps_and_keeps_what_was_given(wishes: list[Wish], avoid: list[IPv4Network]) -> None:
     taken = [(f"avoid {index}", each) for index, each in enumerate(avoid)]
     found, errors = allocate(wishes, avoid=taken)
