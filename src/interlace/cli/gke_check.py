@@ -155,8 +155,9 @@ def _print(findings: tuple[Finding, ...], *, title: str) -> None:
 
     from interlace.cli.printing import echo
     from interlace.rules.finding import lines
+    from interlace.rules.words import plain
 
-    echo(Text(title))
+    echo(Text(plain(title)))
     for line in lines(findings):
         text = Text(line)
         severity = line.partition(" ")[0]

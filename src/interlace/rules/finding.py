@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlace.rules.words import counted
+from interlace.rules.words import counted, plain
 
 Severity = Literal["error", "warning", "info"]
 
@@ -44,7 +44,7 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
     counts = dict.fromkeys(SEVERITIES, 0)
     for each in ordered(findings):
         counts[each.severity] += 1
-        yield f"{each.severity:<7} {each.rule}  {each.pointer or '/'}"
+        yield f"{each.severity:<7} {each.rule}  {plain(each.pointer or '/')}"
         yield f"        {_sentence(each.text)}"
         if each.remedy:
             yield f"        To do: {_sentence(each.remedy)}"
@@ -54,7 +54,9 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    """One line that ends with a stop."""
+    line = plain(text)
+    return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
 def _counted(count: int, severity: Severity) -> str:

@@ -114,6 +114,15 @@ def test_lines_name_rule_place_cause_and_remedy_and_count_at_the_end() -> None:
     assert list(lines([])) == ["no findings"]
 
 
+def test_lines_are_single_ones_without_anything_that_a_terminal_obeys() -> None:
+    odd = Finding(rule="a.b", severity="info", pointer="/x\x1b[2J", text="it\nis \x1b[31mred.", remedy="")
+    assert list(lines([odd])) == [
+        "info    a.b  /x\N{REPLACEMENT CHARACTER}[2J",
+        "        it is \N{REPLACEMENT CHARACTER}[31mred.",
+        "1 info",
+    ]
+
+
 def test_a_pointer_escapes_what_its_form_reserves() -> None:
     assert pointer() == ""
     assert pointer("metadata", "labels", "a/b~c", 0) == "/metadata/labels/a~1b~0c/0"

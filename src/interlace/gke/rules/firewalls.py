@@ -52,8 +52,8 @@ def _coverage(subject: Subject) -> Iterator[Breach]:
             if lacking:
                 yield Breach(
                     pointer=allowing[0].pointer,
-                    text=f"no firewall rule of network {network} lets {', '.join(lacking)} of all ports in from {source}, "
-                    f"the nodes of {pool.says}",
+                    text=f"no firewall rule of network {network} lets {', '.join(lacking)} of all ports in from "
+                    f"{source}, the nodes of {pool.says}",
                     severity="error" if lacking != ["icmp"] else "warning",
                 )
 
