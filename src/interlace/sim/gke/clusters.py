@@ -283,6 +283,7 @@ def _merged(field: str) -> Callable[[Json, Any], Json]:
 CHANGES: Final[dict[str, Callable[[Json, Any], Json]]] = {
     "desiredAddonsConfig": _merged("addonsConfig"),
     "desiredClusterAutoscaling": _merged("autoscaling"),
+    "desiredControlPlaneEndpointsConfig": _merged("controlPlaneEndpointsConfig"),
     "desiredDefaultEnablePrivateNodes": _network("defaultEnablePrivateNodes"),
     "desiredDnsConfig": _network("dnsConfig"),
     "desiredEnableMultiNetworking": _network("enableMultiNetworking"),
