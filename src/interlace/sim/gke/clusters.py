@@ -110,14 +110,14 @@ def _zones(world: World, location: str) -> tuple[str, ...]:
 def _networks(world: World, call: Call, body: Json) -> tuple[str, str]:
     named = body.get("networkConfig", {}).get("network") or body.get("network") or "default"
     network = relative(named, project=call.project, collection="networks")
-    if world.store.get(network) is None:
+    if world.store.usable(network) is None:
         short = network.rpartition("/")[2]
         host = network.split("/")[1]
         raise bad_request(f'Network "{short}" does not exist: project "{host}" has no network named "{short}".')
     host, region = network.split("/")[1], region_of(call.place)
     chosen = body.get("networkConfig", {}).get("subnetwork") or body.get("subnetwork") or network.rpartition("/")[2]
     subnet = relative(chosen, project=host, collection="subnetworks", place=f"regions/{region}")
-    found = world.store.get(subnet)
+    found = world.store.usable(subnet)
     if found is None or not found["network"].endswith(f"/{network}"):
         raise bad_request(f'Subnetwork "{chosen}" does not exist in network "{named}" in region "{region}".')
     return network, subnet

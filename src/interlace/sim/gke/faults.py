@@ -60,7 +60,7 @@ MEANINGS: Final[Mapping[Kind, str]] = MappingProxyType(
         Kind.TOO_MANY_OPERATIONS: "429 of container: too many operations on the pools of the cluster.",
         Kind.IN_USE: "400 of compute: resourceInUseByAnotherResource.",
         Kind.QUOTA_AT_COMPLETION: "The operation ends with QUOTA_EXCEEDED, or GCE_QUOTA_EXCEEDED and a pool in ERROR.",
-        Kind.STOCKOUT: "The operation of a node pool ends with GCE_STOCKOUT, and the pool stays in ERROR.",
+        Kind.STOCKOUT: "A node pool stays in ERROR (GCE_STOCKOUT); a reservation is not made.",
         Kind.PARTIAL_STOCKOUT: "As stockout, but one node came up: RUNNING_WITH_ERROR.",
         Kind.CONDITION_NOT_MET: "An org policy stops the nodes of a pool: CONDITION_NOT_MET inside the operation.",
         Kind.ERROR_ONLY: "As quota-at-completion, with the field error alone and no statusMessage.",

@@ -162,7 +162,7 @@ def check_networks(world: World, cluster: Json, document: Json) -> None:
         network = relative(each.get("network", ""), project=host, collection="networks")
         place = f"regions/{region}"
         subnet = relative(each.get("subnetwork", ""), project=host, collection="subnetworks", place=place)
-        found, below = world.store.get(network), world.store.get(subnet)
+        found, below = world.store.usable(network), world.store.usable(subnet)
         if found is None:
             raise bad_request(f'Network "{each.get("network")}" does not exist.')
         if below is None or not below["network"].endswith(f"/{network}"):
@@ -177,7 +177,7 @@ def _check_policy(world: World, call: Call, document: Json) -> None:
     place = f"regions/{region_of(document['locations'][0])}"
     if (
         name
-        and world.store.get(relative(name, project=call.project, collection="resourcePolicies", place=place)) is None
+        and world.store.usable(relative(name, project=call.project, collection="resourcePolicies", place=place)) is None
     ):
         raise bad_request(f'Resource policy "{name}" does not exist in {place}.')
 

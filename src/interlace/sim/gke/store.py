@@ -37,6 +37,10 @@ class Store:
     def get(self, path: str) -> Json | None:
         return self.objects.get(path)
 
+    def usable(self, path: str) -> Json | None:
+        """The document, unless it is being deleted: what something new may refer to."""
+        return None if path in self.leaving else self.objects.get(path)
+
     def put(self, path: str, document: Json) -> None:
         self.creating.pop(path, None)
         self.objects[path] = document

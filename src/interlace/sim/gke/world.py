@@ -93,14 +93,12 @@ class World:
         )
 
     def later(self, call: Call, effect: Callable[[], None], metric: str, limit: float) -> Callable[[], None]:
-        """``effect``, or the failure of a quota at its end where that fault strikes this call."""
-        if not self.faults.striking(call.line, (Kind.QUOTA_AT_COMPLETION,)):
-            return effect
-
-        def fail() -> None:
-            raise quota_failure(metric, limit)
-
-        return fail
+        """``effect`` of compute, or the failure at its end of a fault that strikes this call."""
+        if self.faults.striking(call.line, (Kind.QUOTA_AT_COMPLETION,)):
+            return _failing(quota_failure(metric, limit))
+        if metric == "RESERVATIONS" and self.faults.striking(call.line, (Kind.STOCKOUT,)):
+            return _failing(_stockout(call.project, call.place))
+        return effect
 
     def link(self, path: str) -> str:
         """The URL of a compute resource."""
@@ -110,6 +108,21 @@ class World:
         """400 unless the zone exists."""
         if zone not in self.catalog.zones:
             raise invalid("zone", zone, "Unknown zone.")
+
+
+def _failing(failure: OperationFailed) -> Callable[[], None]:
+    def fail() -> None:
+        raise failure
+
+    return fail
+
+
+def _stockout(project: str, zone: str) -> OperationFailed:
+    text = (
+        f"The zone 'projects/{project}/zones/{zone}' does not have enough resources available to fulfill the request.  "
+        "Try a different zone, or try again later."
+    )
+    return OperationFailed(text, code="ZONE_RESOURCE_POOL_EXHAUSTED", http=(503, "SERVICE UNAVAILABLE"))
 
 
 def quota_failure(metric: str, limit: float) -> OperationFailed:

@@ -285,3 +285,11 @@ def test_a_cluster_whose_first_nodes_do_not_come_up_is_in_error(cloud: Clouded, 
     assert found["statusMessage"] == done["statusMessage"]
     cloud.do("DELETE", CLUSTER)
     assert cloud.world.store.made() == []
+
+
+def test_a_network_that_is_being_deleted_is_no_network_for_a_cluster(cloud: Clouded) -> None:
+    cloud.network()
+    cloud.subnetwork()
+    cloud.good("DELETE", f"{REGION}/subnetworks/example-sub-1")
+    body = cluster_body(network="example-net-1", subnetwork="example-sub-1")
+    assert '"example-sub-1"' in cloud.refused("POST", CLUSTERS, {"cluster": body})[2]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.sim.gke.faults import ANSWERS, Fault, Faults, Kind
-from tests.unit.sim.gke.cloud import CLUSTER, CLUSTERS, GLOBAL, Clouded, cluster_body
+from tests.unit.sim.gke.cloud import CLUSTER, CLUSTERS, GLOBAL, ZONE, Clouded, cluster_body
 from tests.unit.sim.gke.judge import recorded, shape
 
 NETWORK = {"name": "example-net-1"}
@@ -92,6 +92,18 @@ def test_that_quota_can_be_exceeded_by_a_fault(cloud: Clouded) -> None:
     assert cloud.firewall()["error"]["errors"][0]["code"] == "QUOTA_EXCEEDED"
     assert cloud.refused("GET", f"{GLOBAL}/firewalls/example-internal-1")[0] == 404
     cloud.firewall()
+
+
+def test_a_reservation_can_be_out_of_stock(cloud: Clouded) -> None:
+    specific = {"count": "2", "instanceProperties": {"machineType": "a3-highgpu-8g"}}
+    body = {"name": "kept", "specificReservation": specific}
+    cloud.world.faults.add(Kind.STOCKOUT, r"POST .*/reservations$")
+    assert shape(cloud.do("POST", f"{ZONE}/reservations", body)) == shape(
+        recorded("compute-operation-stockout")["body"]
+    )
+    assert shape(cloud.do("POST", f"{ZONE}/reservations", body)) == shape(
+        recorded("compute-operation-zonal-done")["body"]
+    )
 
 
 def test_other_quotas_are_noticed_at_once(cloud: Clouded) -> None:
