@@ -235,7 +235,7 @@ async def test_pairs_name_a_slow_node_and_go_on_after_an_interruption(
 
     arguments = ("--journal", os.fspath(path), "--json")
     async with measuring(cluster, "pairs", *arguments, namespace=namespace) as process:
-        await eventually(lambda: len(kept()) >= 3, within=2 * WITHIN, what="two measured pairs")
+        await eventually(lambda: len(kept()) >= 3, within=4 * WITHIN, what="two measured pairs")
         await interrupt(process)
     assert await left(cluster, namespace) == []
     before = kept()

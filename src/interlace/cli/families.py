@@ -5,7 +5,6 @@ Also the options about families that other verbs share. No decisions here: the f
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,8 +14,6 @@ from interlace.cli.exits import Code, Exit
 if TYPE_CHECKING:
     from interlace.fabric.family import Family, SoftwareTuple
     from interlace.fabric.version import GkeVersion, Minor
-
-_OBJECT = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -138,33 +135,13 @@ def known_version(text: str | None) -> GkeVersion | Minor | None:
 
 
 def network_names(family: Family | None, text: str | None) -> dict[str, str]:
-    """``vpc1=rail1,vpc2=rail2`` as a map. Raises Exit for an unknown network, a bad name or one that is given twice.
+    """``--network-map``, read as everywhere. Raises Exit."""
+    from interlace.fabric.networks import NetworkMapError, network_map
 
-    ``family`` None: networks of any family.
-    """
-    from interlace.fabric.family import families as all_families
-
-    found: dict[str, str] = {}
-    chosen = (family,) if family else all_families()
-    known = list(dict.fromkeys(network.name for each in chosen for network in each.networks))
-    for entry in (text or "").split(",") if text else ():
-        name, equals, other = (part.strip() for part in entry.partition("="))
-        if not equals:
-            raise Exit(Code.REFUSED, f"--network-map: {entry!r} is not NAME=OTHER, as in vpc1=rail1")
-        if name not in known:
-            unknown = f"{family.id} has no network" if family else "no family has a network"
-            raise Exit(Code.REFUSED, f"--network-map: {unknown} {name!r}; there are {', '.join(known) or 'none'}")
-        if other == "default":
-            raise Exit(Code.REFUSED, "--network-map: 'default' is the Pod network and no rail; write another name")
-        if not _OBJECT.match(other):
-            raise Exit(Code.REFUSED, f"--network-map: {other!r} cannot be the name of a Network object")
-        if name in found:
-            raise Exit(Code.REFUSED, f"--network-map: {name} is given twice")
-        found[name] = other
-    final = [found.get(name, name) for name in known]
-    if twice := [name for name in final if final.count(name) > 1]:
-        raise Exit(Code.REFUSED, f"--network-map: two networks have the name {twice[0]}; give each its own")
-    return found
+    try:
+        return network_map(text or "", family=family)
+    except NetworkMapError as error:
+        raise Exit(Code.REFUSED, f"--network-map: {error}") from None
 
 
 def _print_json(value: Any) -> None:

@@ -103,9 +103,28 @@ def claimed(draft: Draft, claims: Mapping[str, tuple[str, ...]]) -> dict[str, tu
     }
 
 
+def device_classes(spec: Any) -> tuple[str, ...]:
+    """The DeviceClasses that the spec of a ResourceClaim asks for, in any version of ``resource.k8s.io``."""
+    found: dict[str, None] = {}
+    for request in _list(_dict(_dict(spec).get("devices")).get("requests")):
+        for each in (request, _dict(request).get("exactly"), *_list(_dict(request).get("firstAvailable"))):
+            name = _dict(each).get("deviceClassName")
+            if isinstance(name, str) and name:
+                found[name] = None
+    return tuple(found)
+
+
 def has_unknown_claims(draft: Draft, claims: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether the Pod has claims of which nothing is known."""
     return any(not classes for classes in claimed(draft, claims).values())
+
+
+def _dict(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _is_nic(device_class: str) -> bool:

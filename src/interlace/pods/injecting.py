@@ -8,7 +8,7 @@ is not touched; one that asked and cannot be served is refused, never let throug
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from interlace.kube.informer import Informer
 from interlace.kube.metrics import Metrics
 from interlace.pods.draft import Draft
 from interlace.pods.errors import InjectError
+from interlace.pods.gpus import device_classes
 from interlace.pods.inject import Injection, inject
 from interlace.pods.patching import difference
 from interlace.pods.recognition import recognise
@@ -149,51 +150,22 @@ class Injecting:
         return {name: found.result() for name, found in asked.items()}
 
 
-class _SubRequest(Struct, frozen=True):
-    device_class_name: str = ""
-
-
-class _DeviceRequest(Struct, frozen=True):
-    exactly: _SubRequest | None = None
-    first_available: list[_SubRequest] = []
-    device_class_name: str = ""
-    """In v1beta1."""
-
-
-class _Devices(Struct, frozen=True):
-    requests: list[_DeviceRequest] = []
-
-    def classes(self) -> Iterator[str]:
-        for request in self.requests:
-            exactly = [request.exactly] if request.exactly is not None else []
-            yield request.device_class_name
-            yield from (each.device_class_name for each in (*exactly, *request.first_available))
-
-
-class _ClaimSpec(Struct, frozen=True):
-    devices: _Devices = _Devices()
-
-
 class _Claim(Struct, frozen=True):
     resource: ClassVar[Resource] = ResourceClaim.resource
     metadata: ObjectMeta = ObjectMeta()
-    spec: _ClaimSpec = _ClaimSpec()
+    spec: dict[str, Any] = {}
 
     def classes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for name in self.spec.devices.classes() if name))
-
-
-class _TemplateSpec(Struct, frozen=True):
-    spec: _ClaimSpec = _ClaimSpec()
+        return device_classes(self.spec)
 
 
 class _Template(Struct, frozen=True):
     resource: ClassVar[Resource] = ResourceClaimTemplate.resource
     metadata: ObjectMeta = ObjectMeta()
-    spec: _TemplateSpec = _TemplateSpec()
+    spec: dict[str, Any] = {}
 
     def classes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for name in self.spec.spec.devices.classes() if name))
+        return device_classes(self.spec.get("spec"))
 
 
 def _cluster_version(text: str) -> GkeVersion | Minor | None:

@@ -13,6 +13,7 @@ import msgspec
 from interlace.api.webhook import PORT, SERVICE
 from interlace.fabric.devices import AllowList, DevicesError, allow
 from interlace.fabric.family import find
+from interlace.fabric.networks import NetworkMapError, network_map
 from interlace.fabric.version import GkeVersion, Minor, VersionError, gke_version
 from interlace.pods.certificates import GRACE, LIFE
 from interlace.pods.guard import MODES, Mode
@@ -97,8 +98,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
                 http_port=http_port,
                 guard=modes[given.device_guard],
                 allowed=allow(_words(given.allow_device)),
-                networks=_pairs("--network-map", given.network_map, "vpc1=rail1"),
-                software=_tuples(_pairs("--tuple", given.tuple, "a3-mega=tcpxo-1.0.15")),
+                networks=_networks(given.network_map),
+                software=_tuples(given.tuple),
                 profile=given.profile,
                 required_plugin=given.require_plugin,
                 version=gke_version(given.cluster_version) if given.cluster_version else None,
@@ -116,19 +117,22 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
-def _pairs(flag: str, text: str, example: str) -> dict[str, str]:
+def _networks(text: str) -> dict[str, str]:
+    try:
+        return network_map(text)
+    except NetworkMapError as error:
+        raise ValueError(f"--network-map: {error}") from None
+
+
+def _tuples(text: str) -> dict[str, str]:
+    """Id of a family, which may be given as machine type, to that of its software tuple. Raises ``ValueError``."""
     found: dict[str, str] = {}
     for word in _words(text):
-        name, equals, there = word.partition("=")
-        if not (name and equals and there) or name in found:
-            raise ValueError(f"{flag} {word!r}: write each name once, as {example}")
-        found[name] = there
+        name, equals, chosen = word.partition("=")
+        if not (name and equals and chosen) or find(name).id in found:
+            raise ValueError(f"--tuple {word!r}: write each family once, as a3-mega=tcpxo-1.0.15")
+        found[find(name).id] = find(name).software(chosen).id
     return found
-
-
-def _tuples(pairs: Mapping[str, str]) -> dict[str, str]:
-    """The same with ids of families, which may be given as machine types. Raises ``FamilyError``."""
-    return {find(name).id: find(name).software(chosen).id for name, chosen in pairs.items()}
 
 
 class _Parser(argparse.ArgumentParser):

@@ -6,14 +6,14 @@ Pure over plain JSON objects. Invariant: only what stands in the file is used; n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from interlace.fabric.family import Family
 from interlace.pods.errors import InjectError
-from interlace.pods.gpus import CHANNEL_CLASS
+from interlace.pods.gpus import CHANNEL_CLASS, device_classes
 from interlace.pods.kinds import group_and_kind
 
 KINDS: Final = frozenset(
@@ -54,9 +54,9 @@ def surroundings(objects: Iterable[Mapping[str, Any]]) -> Surroundings:
             case ("networking.gke.io", "GKENetworkParamSet"):
                 modes[name] = str(_at(each, "spec", "deviceMode") or "")
             case ("resource.k8s.io", "ResourceClaimTemplate"):
-                claims[name] = tuple(_classes(_at(each, "spec", "spec")))
+                claims[name] = device_classes(_at(each, "spec", "spec"))
             case ("resource.k8s.io", "ResourceClaim"):
-                claims[name] = tuple(_classes(_at(each, "spec")))
+                claims[name] = device_classes(_at(each, "spec"))
             case ("resource.nvidia.com", "ComputeDomain"):
                 template = str(_at(each, "spec", "channel", "resourceClaimTemplate", "name") or "")
                 domains[name] = template
@@ -100,16 +100,6 @@ def _natural(name: str) -> tuple[tuple[str, int], ...]:
     texts = _NUMBER.split(name)
     numbers = [int(each) for each in _NUMBER.findall(name)]
     return tuple(zip(texts, [*numbers, -1], strict=True))
-
-
-def _classes(spec: Any) -> Iterator[str]:
-    requests = _at(spec, "devices", "requests")
-    for request in requests if isinstance(requests, list) else ():
-        first = _at(request, "firstAvailable")
-        for each in (request, _at(request, "exactly"), *(first if isinstance(first, list) else ())):
-            name = _at(each, "deviceClassName")
-            if isinstance(name, str):
-                yield name
 
 
 def _at(value: Any, *keys: str) -> Any:
