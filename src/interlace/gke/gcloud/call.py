@@ -232,17 +232,19 @@ class _Reader:
         raise PageError(f"{who}: the flag {name} has no value", line=self.line, remedy=f"Write {name}=VALUE.")
 
 
-EXACT: Final = frozenset(
-    {"--network-firewall-policy-enforcement-order", "--confidential-node-type", "--disk-type", "--location-policy",
-     "--logging-variant", "--placement-type", "--reservation-affinity", "--local-ssd-encryption-mode"}
-)  # fmt: skip
+LENIENT: Final = frozenset({"--binauthz-evaluation-mode", "--workload-metadata", "--workload-metadata-from-node"})
+"""Flags of ``gcloud container`` whose choices may be written in capitals or not."""
+
+EXACT: Final = frozenset({"--network-firewall-policy-enforcement-order"})
+"""Flags of ``gcloud compute`` whose choices may not."""
 
 
 def _chosen(call: Call, name: str, value: str, choices: Sequence[str]) -> str:
     if value in choices:
         return value
     alike = [each for each in choices if _folded(each) == _folded(value)]
-    if not alike or name in EXACT:
+    exact = name not in LENIENT if call.command.startswith("container") else name in EXACT
+    if not alike or exact:
         call.refuse(f"{name}={value} is not a choice", remedy=f"Write one of {', '.join(choices)}.")
     return alike[0]
 

@@ -6,6 +6,7 @@ with ``--enable-ip-alias`` no subnet of its own.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from interlace.gke.bodies.cluster import cluster as cluster_body
@@ -31,6 +32,7 @@ _NEEDS_ALIAS: Final = (
 
 _NEEDS: Final = {
     "--enable-private-endpoint": ("--enable-private-nodes", "--private-cluster"),
+    "--disable-default-snat": ("--enable-private-nodes", "--private-cluster"),
     "--master-ipv4-cidr": ("--enable-private-nodes", "--private-cluster"),
     "--master-authorized-networks": ("--enable-master-authorized-networks",),
     "--cluster-dns-scope": ("--cluster-dns",),
@@ -132,8 +134,8 @@ def _check(call: Call) -> None:
             f"--num-nodes={number} is not taken", cause="Several pools are made of so many nodes.",
             remedy="Make the pools with node-pools create.",
         )  # fmt: skip
-    if number == 0:
-        call.refuse("--num-nodes=0 is refused by gcloud", remedy="Ask for one node or more.")
+    if number is not None and number < 1:
+        call.refuse(f"--num-nodes={number} is refused by gcloud", remedy="Ask for one node or more.")
 
 
 def _on(call: Call, flag: str) -> bool:
@@ -213,6 +215,8 @@ def _maintenance(call: Call) -> Body | None:
     if daily is not None and any(said):
         call.refuse("--maintenance-window and --maintenance-window-start exclude each other")
     if daily is not None:
+        if not re.fullmatch(r"([01]?\d|2[0-3]):[0-5]\d", daily):
+            call.refuse(f"--maintenance-window={daily} is no time of the day", remedy="Write it like 03:00.")
         return {"window": {"dailyMaintenanceWindow": {"startTime": daily}}}
     if again is None:
         return None
@@ -239,6 +243,8 @@ def _more(call: Call, project: str) -> Body:
         body["authenticatorGroupsConfig"] = {"enabled": True, "securityGroup": group}
     key = call.text("--database-encryption-key")
     if key is not None:
+        if not re.fullmatch(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+", key):
+            call.refuse(f"--database-encryption-key={key} is no key", remedy="Write its whole path, projects/P/....")
         body["databaseEncryption"] = {"keyName": key, "state": "ENCRYPTED"}
     return body | _services(call)
 

@@ -56,7 +56,7 @@ def subnetwork(call: Call, settings: Settings, faults: Faults) -> Resource:
         for key, value in values.members(call, "--secondary-range", each).items()
     ]
     said = fields(call, "subnetwork")
-    wide = said.get("purpose", "PRIVATE") == "PRIVATE"
+    wide = said.get("purpose", "PRIVATE") in {"PRIVATE", "PRIVATE_NAT"}
     access = call.switch("--enable-private-ip-google-access")
     vpc = of.network(call, "--network", call.text("--network") or "")
     faults.name(name, what="subnet")
@@ -100,9 +100,6 @@ def firewall(call: Call, settings: Settings, faults: Faults) -> Resource:
     log, detail = call.switch("--enable-logging"), call.text("--logging-metadata")
     if detail is not None and not log:
         call.refuse("--logging-metadata needs --enable-logging")
-    for empty in ("--source-ranges", "--destination-ranges", "--source-tags", "--target-tags"):
-        if call.text(empty) == "":
-            call.refuse(f"{empty} has no value")
     if log is not None:
         said["logConfig"] = {"enable": log} | (
             {"metadata": f"{detail.upper().replace('-', '_')}_METADATA"} if detail else {}

@@ -51,6 +51,8 @@ def merged(*bodies: Mapping[str, Any]) -> Body:
 
 def _value(call: Call, flag: str, kind: str | Mapping[str, str]) -> Any:
     match kind:
+        case "text" if call.text(flag) == "" and flag != "--description":
+            call.refuse(f"{flag} has no value", remedy=f"Write {flag}=VALUE, or leave it out.")
         case "text":
             return call.text(flag)
         case "upper":
@@ -72,10 +74,17 @@ def _value(call: Call, flag: str, kind: str | Mapping[str, str]) -> Any:
         case "map":
             return values.pairs(call, flag)
         case _ if isinstance(kind, Mapping) and call.entry.flags[flag].members(call.track):
-            return {kind[key]: value.upper() for key, value in (values.pairs(call, flag) or {}).items()}
+            return {kind[key]: _tier(call, flag, value) for key, value in (values.pairs(call, flag) or {}).items()}
         case _ if isinstance(kind, Mapping):
             return values.mapped(call, flag, kind)
     raise AssertionError(f"{flag}: {kind} is no way to write a value")
+
+
+def _tier(call: Call, flag: str, value: str) -> str:
+    """The one tier of bandwidth that there is."""
+    if value.upper() != "TIER_1":
+        call.refuse(f"{flag}: {value} is no tier", remedy="Write TIER_1.")
+    return value.upper()
 
 
 @cache

@@ -12,6 +12,9 @@ from typing import Final
 
 from interlace.gke.gcloud.call import Call
 
+MAY_BE_EMPTY: Final = frozenset({"--addons", "--scopes"})
+"""Lists that may have no items."""
+
 _DELIMITED: Final = re.compile(r"\^([^^]+)\^")
 _SIZE: Final = re.compile(r"(\d+)\s*(?:([kmgt]?)(i?)b|([kmgt])(i?))?\Z", re.IGNORECASE)
 _POWERS: Final[dict[str, int]] = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -21,6 +24,8 @@ _GB: Final = 2**30
 def listed(call: Call, flag: str) -> list[str] | None:
     """Items between commas, or between what ``^:^`` at the beginning says instead; None if the flag is not there."""
     value = call.text(flag)
+    if value == "" and flag not in MAY_BE_EMPTY:
+        call.refuse(f"{flag} has no value", remedy=f"Write {flag}=VALUE,VALUE, or leave it out.")
     return None if value is None else items(call, flag, value)
 
 
