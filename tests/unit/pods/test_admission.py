@@ -271,7 +271,8 @@ def test_settings_come_from_flags_before_environment() -> None:
 
 @pytest.mark.parametrize(
     "flag",
-    ["--device-guard=maybe", "--allow-device=sda", "--network-map=vpc1", "--network-map=a=b", "--network-map=vpc1=a,vpc1=b", "--network-map=vpc1=Rail_1",
+    ["--device-guard=maybe", "--allow-device=sda", "--network-map=vpc1",
+     "--network-map=a=b", "--network-map=vpc1=a,vpc1=b", "--network-map=vpc1=Rail_1",
      "--tuple=a3-mega=new", "--tuple=a3-giga=x", "--tuple=a3-mega=tcpxo-1.0.15,a3-megagpu-8g=tcpxo-1.0.14",
      "--listen=here",
      "--cluster-version=new", "--certificate-days=0", "--kube-api-qps=fast", "--unknown"],
