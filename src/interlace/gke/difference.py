@@ -43,6 +43,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 def differences(kind: Kind, *, want: Mapping[str, Any], have: Mapping[str, Any]) -> tuple[Difference, ...]:
     """All differences, in the order of the wanted body."""
+    if kind == "cluster" and have.get("currentMasterVersion") and "initialClusterVersion" in want:
+        first, now = str(have.get("initialClusterVersion") or ""), str(have["currentMasterVersion"])
+        if not _same_version(want["initialClusterVersion"], first):  # what it was born with stays as it was
+            have = {**have, "initialClusterVersion": now}
     found = list(_in_object(kind, "", want, have))
     scaling = want.get("autoscaling")
     if kind == "nodePool" and isinstance(scaling, Mapping) and scaling.get("enabled"):

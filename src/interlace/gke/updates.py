@@ -110,7 +110,8 @@ def _request(
         return _put(resource, {"resourceLabels": {"labels": config.get("resourceLabels") or {}}}, version)
     if name == "disk":
         disk = {"diskType": config.get("diskType"), "diskSizeGb": config.get("diskSizeGb")}
-        return _put(resource, {field: value for field, value in disk.items() if value}, version)
+        # An int64 of this request, so text, where the pool's own body has a number.
+        return _put(resource, {field: str(value) for field, value in disk.items() if value}, version)
     value: Any = body
     for part in _POOL_FIELDS[name]:
         value = (value or {}).get(part)

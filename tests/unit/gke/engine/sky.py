@@ -76,11 +76,15 @@ class Crash(BaseException):
 class Sky:
     """A cloud with the running loop's clock. ``crash``: whether to die at a moment of the request of a number."""
 
-    def __init__(self, *, seconds: float = 1.0, text: str = MEGA, narrow: bool = False) -> None:
+    def __init__(
+        self, *, seconds: float = 1.0, text: str = MEGA, narrow: bool = False, more_projects: tuple[str, ...] = ()
+    ) -> None:
         """``narrow``: with one NIC for GPUs instead of all, where the number of resources does not matter."""
         self.narrow = narrow
         self.world = World(
-            projects=(PROJECT,), clock=lambda: asyncio.get_running_loop().time(), durations=Durations.every(seconds)
+            projects=(PROJECT, *more_projects),
+            clock=lambda: asyncio.get_running_loop().time(),
+            durations=Durations.every(seconds),
         )
         furnish(self.world, default_network=True)
         self.cloud = Cloud(self.world)
