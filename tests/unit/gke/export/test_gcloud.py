@@ -22,7 +22,7 @@ from interlace.gke.export.commands import Command, commands
 from interlace.gke.export.gcloud import as_script
 from interlace.gke.reading import read_cluster
 from interlace.gke.resource import Resource
-from tests.unit.gke.spec.clusters import FAMILIES, cluster, pool
+from tests.unit.gke.spec.clusters import CALM, FAMILIES, cluster, pool
 from tests.unit.gke.spec.test_desired import clusters
 
 ROOT = Path(__file__).parents[4]
@@ -166,7 +166,7 @@ def all_commands(found: FabricCluster) -> list[Command]:
 
 
 @given(found=clusters())
-@settings(max_examples=40, deadline=None)
+@settings(CALM, max_examples=40)
 def test_whatever_a_file_says_gcloud_has_the_commands_and_flags(found: FabricCluster) -> None:
     for command in all_commands(found):
         assert _known(list(command.ask[1:]))
@@ -174,7 +174,7 @@ def test_whatever_a_file_says_gcloud_has_the_commands_and_flags(found: FabricClu
 
 
 @given(found=clusters())
-@settings(max_examples=30, deadline=None)
+@settings(CALM, max_examples=30)
 def test_the_importer_reads_the_commands_as_the_requests_that_the_file_means(found: FabricCluster) -> None:
     resources = desired(found)
     page = "\n".join(shlex.join(commands(each)[0].run) for each in resources)

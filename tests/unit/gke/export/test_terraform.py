@@ -15,7 +15,7 @@ from interlace.gke.cluster import FabricCluster
 from interlace.gke.desired import desired
 from interlace.gke.errors import Refused
 from interlace.gke.export.terraform import UNCHECKED, as_terraform
-from tests.unit.gke.spec.clusters import FAMILIES, cluster, pool
+from tests.unit.gke.spec.clusters import CALM, FAMILIES, cluster, pool
 from tests.unit.gke.spec.test_desired import clusters
 
 TABLE = json.loads((Path(__file__).parents[4] / "tests" / "data" / "gke" / "terraform.json").read_text())
@@ -60,7 +60,7 @@ def _judge_value(value: Any, kind: str, at: str) -> list[str]:
 
 
 @given(found=clusters())
-@settings(max_examples=40, deadline=None)
+@settings(CALM, max_examples=40)
 def test_whatever_a_file_says_the_provider_knows_the_arguments(found: FabricCluster) -> None:
     assert problems(document(found)) == []
 

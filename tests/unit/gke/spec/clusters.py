@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from hypothesis import HealthCheck, settings
 
 from interlace.gke.cluster import FabricCluster
 from interlace.gke.reading import parse
+
+CALM = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For properties: nothing in a test may depend on how fast the machine is."""
 
 FAMILIES = ("a3-high", "a3-mega", "a3-ultra", "a4", "a4x")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from interlace.gke.addresses import PRIVATE, RESERVED, Wish, allocate, is_private, parse, plan
 from interlace.gke.errors import SpecError
-from tests.unit.gke.spec.clusters import FAMILIES, cluster
+from tests.unit.gke.spec.clusters import CALM, FAMILIES, cluster
 
 SPACES = (IPv4Network("192.168.0.0/20"), IPv4Network("172.16.0.0/14"), IPv4Network("10.0.0.0/18"))
 
@@ -44,7 +44,7 @@ def wishes(draw: st.DrawFn) -> list[Wish]:
 
 
 @given(wishes=wishes(), avoid=st.lists(networks(12), max_size=5))
-@settings(max_examples=80, deadline=None)
+@settings(CALM, max_examples=80)
 def test_a_plan_never_overlaps_and_keeps_what_was_given(wishes: list[Wish], avoid: list[IPv4Network]) -> None:
     taken = [(f"avoid {index}", each) for index, each in enumerate(avoid)]
     found, errors = allocate(wishes, avoid=taken)
@@ -66,7 +66,7 @@ def test_a_plan_never_overlaps_and_keeps_what_was_given(wishes: list[Wish], avoi
 
 
 @given(avoid=st.lists(networks(20), max_size=6), prefix=st.integers(20, 26))
-@settings(max_examples=100, deadline=None)
+@settings(CALM, max_examples=100)
 def test_a_wish_gets_the_lowest_free_range_of_the_first_space_that_has_one(
     avoid: list[IPv4Network], prefix: int
 ) -> None:
@@ -82,7 +82,7 @@ def test_a_wish_gets_the_lowest_free_range_of_the_first_space_that_has_one(
 
 
 @given(first=st.lists(st.integers(22, 27), min_size=1, max_size=6), more=st.lists(st.integers(22, 27), max_size=4))
-@settings(max_examples=50, deadline=None)
+@settings(CALM, max_examples=50)
 def test_a_later_wish_moves_no_earlier_one(first: list[int], more: list[int]) -> None:
     def asked(sizes: list[int]) -> list[Wish]:
         return [Wish(pointer=f"/{index}", prefix=size) for index, size in enumerate(sizes)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.gke.bodies.requests import create
@@ -15,7 +15,7 @@ from interlace.gke.desired import desired
 from interlace.gke.errors import SpecErrors
 from interlace.gke.resource import Resource
 from interlace.sim.gke.schemas import document
-from tests.unit.gke.spec.clusters import FAMILIES, cluster, pool
+from tests.unit.gke.spec.clusters import CALM, FAMILIES, cluster, pool
 
 RESOURCES = {"a3-high": 16, "a3-mega": 28, "a3-ultra": 16, "a4": 16, "a4x": 12}
 
@@ -237,7 +237,7 @@ def clusters() -> st.SearchStrategy[FabricCluster]:
 
 
 @given(found=clusters())
-@settings(max_examples=60, deadline=None)
+@CALM
 def test_whatever_a_file_says_its_requests_are_as_the_documents_of_the_apis_want_them(found: FabricCluster) -> None:
     for resource in desired(found):
         assert unknown_fields(resource) == []

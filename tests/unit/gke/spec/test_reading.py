@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from interlace.gke.errors import Refused, SpecError, SpecErrors
 from interlace.gke.reading import parse, read
-from tests.unit.gke.spec.clusters import document, text
+from tests.unit.gke.spec.clusters import CALM, document, text
 
 GOOD = """\
 apiVersion: interlace.dev/v1alpha1
@@ -248,7 +248,7 @@ FULL = document(
 
 
 @given(where=st.sampled_from(_paths(FULL)[1:]), value=VALUES)
-@settings(max_examples=150, deadline=None)
+@settings(CALM, max_examples=150)
 def test_any_value_anywhere_is_taken_or_refused_with_a_place(where: tuple[Any, ...], value: Any) -> None:
     broken = copy.deepcopy(FULL)
     inner: Any = broken
@@ -260,7 +260,7 @@ def test_any_value_anywhere_is_taken_or_refused_with_a_place(where: tuple[Any, .
 
 
 @given(source=st.text(max_size=200) | st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(CALM, max_examples=100)
 def test_no_text_at_all_ends_in_anything_but_a_refusal(source: str | bytes) -> None:
     with pytest.raises(SpecErrors):
         parse(source)
