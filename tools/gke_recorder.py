@@ -46,7 +46,7 @@ class Recorder(ThreadingHTTPServer):
 def recording() -> Iterator[Recorder]:
     """A recorder that serves until the end of the block."""
     server = Recorder()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield server

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from interlace.gke.gcloud.call import read_call, why_refused
+from interlace.gke.gcloud.call import why_refused
 from interlace.gke.gcloud.changes import CHANGES, NOT_TAKEN
-from interlace.gke.gcloud.faults import Faults
 from interlace.gke.gcloud.interpreting import CREATES
-from interlace.gke.gcloud.refusal import PageError
-from interlace.gke.gcloud.settings import Settings
 from interlace.gke.gcloud.table import table
+from interlace.gke.importing import Errors, requests
 from tools import gke_import_reference, gke_page
 
 DATA = Path(__file__).parents[3] / "data" / "gke"
@@ -42,12 +40,9 @@ def test_a_flag_is_taken_or_refused_by_name_with_a_reason(command: str) -> None:
         if flag in known or "ga" not in entry.tracks:
             continue
         value = "" if entry.kind == "bool" else f"={(entry.values('ga') or ('x',))[0]}"
-        line = f"{command} {gke_import_reference.LEAST[command]} {flag}{value}"
-        call = read_call(line.split(), line=7)
-        with pytest.raises(PageError, match=flag) as caught:
-            CREATES[command](call, Settings(project="p"), Faults(call))
-            call.finish()
-        assert str(caught.value).startswith("line 7: ")
+        with pytest.raises(Errors, match=flag) as caught:
+            requests(f"\n\ngcloud {command} {gke_import_reference.LEAST[command]} {flag}{value}", project="p")
+        assert str(caught.value).startswith("line 3: ")
         assert why_refused(flag)
 
 
