@@ -55,7 +55,8 @@ def _say(document: Document) -> None:
     rows += [
         (nic.of.name, nic.network, nic.subnet, found) for nic, found in zip(nics(cluster), addresses.nics, strict=True)
     ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for what, network, subnet, found in rows:
-        click.echo(f"  {what:<8} {network:<24} {subnet:<24} {found or 'exists'}")
+        click.echo(f"  {what:<{widths[0]}}  {network:<{widths[1]}}  {subnet:<{widths[2]}}  {found or 'exists'}")
     if addresses.pods is not None:
         click.echo(f"  Pods {addresses.pods}, Services {addresses.services}")

@@ -60,6 +60,14 @@ def locate(text: str) -> Located:
         node = yaml.compose(text, Loader=yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        if "single document" in (error.context or ""):
+            raise SpecError(
+                "a second document begins here",
+                line=mark.line + 1 if mark else 1,
+                column=mark.column + 1 if mark else 1,
+                cause="a cluster file describes one cluster",
+                remedy="put each document into a file of its own",
+            ) from None
         raise SpecError(
             f"this is no YAML: {error.problem or error.context}",
             line=mark.line + 1 if mark else 1,

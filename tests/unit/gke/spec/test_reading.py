@@ -147,7 +147,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
         ("[1]: 2\n", 1, "a key must be text"),
         ("a: !!python/object:os.system x\n", 1, "not taken"),
         ("a: &x {b: 1}\nc: {<<: *x}\n", 2, "merge keys"),
-        ("a: 1\n---\nb: 2\n", 2, "no YAML"),
+        ("a: 1\n---\nb: 2\n", 2, "a second document begins here"),
         ("a: &x [*x]\n", 1, "nested too deep"),
         ("a: " + "[" * 40 + "]" * 40 + "\n", 1, "nested too deep"),
         ("kind: \x07\n", 1, "no YAML"),
