@@ -16,9 +16,9 @@ from interlace.gke.gcloud.call import Call, UnknownCommand, read_call
 from interlace.gke.gcloud.changes import CHANGES, NOT_TAKEN
 from interlace.gke.gcloud.faults import Faults, finding
 from interlace.gke.gcloud.lexer import Lexer
-from interlace.gke.gcloud.page import Assignment, Command, Loop, Note, Page, Statement
 from interlace.gke.gcloud.refusal import PageError
 from interlace.gke.gcloud.settings import Settings
+from interlace.gke.gcloud.statements import Assignment, Command, Loop, Note, Page, Statement
 from interlace.gke.gcloud.words import Unset, Word, expand, sequence
 from interlace.gke.request import Request
 from interlace.gke.resource import Resource
@@ -95,6 +95,7 @@ class _Unrolled:
         self.project = project
         self.variables: dict[str, str | Unset] = dict(known)
         self.found: list[Invocation] = []
+        self.rounds = 0
 
     def run(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
@@ -111,7 +112,9 @@ class _Unrolled:
             return
         try:
             if assignment.word is None:
-                raise PageError("It is no plain value.")
+                raise PageError("it is no plain value")
+            if assignment.inside:
+                raise PageError(f"it stands inside `{assignment.inside}`")
             value: str | Unset = self._text(assignment.word)
         except PageError as error:
             value = Unset(f"Line {assignment.line} sets it to what is not taken: {error.what}.")
@@ -120,10 +123,11 @@ class _Unrolled:
     def _loop(self, loop: Loop) -> None:
         values = [value for word in loop.words for value in self._values(word)]
         for value in values:
+            self.rounds += 1
+            if max(self.rounds, len(self.found)) > MOST:
+                raise PageError(f"the loop goes round more than {MOST} times", line=loop.line, remedy="Say fewer.")
             self.variables[loop.name] = value
             self.run(loop.body)
-            if len(self.found) > MOST:
-                raise PageError(f"the loop makes more than {MOST} commands", line=loop.line, remedy="Say fewer.")
 
     def _values(self, word: Word) -> list[str]:
         if len(word.parts) == 1 and word.parts[0].kind == "seq":

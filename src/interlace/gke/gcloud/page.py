@@ -9,57 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
 from interlace.gke.gcloud.lexer import Lexer
 from interlace.gke.gcloud.refusal import PageError
+from interlace.gke.gcloud.statements import Assignment, Command, Loop, Note, Page, Statement
 from interlace.gke.gcloud.words import Part, Word
-
-
-class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A gcloud command. ``before``: variables set for it alone. ``inside``: the condition that it stands in, if any."""
-
-    words: tuple[Word, ...]
-    line: int
-    last: int
-    before: tuple[tuple[str, Word], ...] = ()
-    inside: str = ""
-
-
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A variable of the page. ``word``: None for what is no plain value, an array."""
-
-    name: str
-    word: Word | None
-    line: int
-
-
-class Loop(msgspec.Struct, frozen=True, kw_only=True):
-    """``for NAME in WORDS``."""
-
-    name: str
-    words: tuple[Word, ...]
-    body: tuple[Statement, ...]
-    line: int
-
-
-Statement = Command | Assignment | Loop
-
-
-class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """Something odd in the page, ``kind`` as in ``lexer``, or ``stray-flag``: a flag where a command should begin."""
-
-    kind: str
-    line: int
-    text: str
-
-
-class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read."""
-
-    statements: tuple[Statement, ...]
-    notes: tuple[Note, ...]
-
 
 _PREFIX: Final = r"(?:(?:time|sudo|command|env)\s+)?(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'();&|]*)\s+)*"
 _GCLOUD: Final = re.compile(rf"{_PREFIX}gcloud(?=\s)(?!\s+(?:CLI|SDK|-{{1,2}}\s)\b)")
@@ -222,7 +175,7 @@ class _Reader:
                 line=line,
                 last=last,
                 before=tuple(before),
-                inside=next((each for each in reversed(self.open) if each), ""),
+                inside=self._inside(),
             ),
             *self._next(operator, words[1:]),
         ]
@@ -300,17 +253,21 @@ class _Reader:
             match = _ASSIGNS.match(lexer.rest_of_line())
             name = match[1] if match else ""
             lexer.skip_line()
-            return [Assignment(name=name, word=None, line=mark[1])]
+            return [Assignment(name=name, word=None, line=mark[1], inside=self._inside())]
         if words and words[0].literal in {"export", "readonly", "declare", "local", "typeset"}:
             words = [word for word in words[1:] if not word.literal.startswith("-")]
         matches = [(_ASSIGNS.match(word.literal), word) for word in words]
         if any(match is None for match, _ in matches):  # FOO=bar some command: set for that alone
             return []
         return [
-            Assignment(name=match[1], word=_behind(word, match.end()), line=word.line)
+            Assignment(name=match[1], word=_behind(word, match.end()), line=word.line, inside=self._inside())
             for match, word in matches
             if match
         ]
+
+    def _inside(self) -> str:
+        """The innermost condition around the current line; empty if there is none."""
+        return next((each for each in reversed(self.open) if each), "")
 
     def _ends_other(self) -> bool:
         """Whether this ``done`` ends a loop that is not taken."""

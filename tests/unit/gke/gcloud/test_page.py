@@ -158,6 +158,8 @@ def test_a_command_within_a_condition_says_so(construct: str) -> None:
         ("gcloud $(date)", "date"),
         ("gcloud `date`", "date"),
         ("X=(a b)\ngcloud ${X[0]}", "X"),
+        ("if [ -n x ]; then\n  X=1\nfi\ngcloud $X", "X"),
+        ("for A in {1..99}; do for B in {1..99}; do echo; done; done; gcloud a", "4096"),
         ("gcloud ${X%-a}", "X%-a"),
         ("gcloud $1", "$1"),
         ("gcloud $((2**9))", "2**9"),
