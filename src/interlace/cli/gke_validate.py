@@ -51,12 +51,13 @@ def _say(document: Document) -> None:
         f"{document.file}: cluster {cluster.name} in {cluster.spec.location}, {cluster.family.id}, {gpus} GPUs, "
         f"{len(resources)} resources"
     )
-    rows = [("cluster", *primary(cluster), addresses.primary)]
+    rows = [("cluster", *primary(cluster), str(addresses.primary or "exists"))]
     rows += [
-        (nic.of.name, nic.network, nic.subnet, found) for nic, found in zip(nics(cluster), addresses.nics, strict=True)
+        (nic.of.name, nic.network, nic.subnet, str(found or "exists"))
+        for nic, found in zip(nics(cluster), addresses.nics, strict=True)
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for what, network, subnet, found in rows:
-        click.echo(f"  {what:<{widths[0]}}  {network:<{widths[1]}}  {subnet:<{widths[2]}}  {found or 'exists'}")
+        click.echo(f"  {what:<{widths[0]}}  {network:<{widths[1]}}  {subnet:<{widths[2]}}  {found}")
     if addresses.pods is not None:
         click.echo(f"  Pods {addresses.pods}, Services {addresses.services}")
