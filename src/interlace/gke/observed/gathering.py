@@ -22,7 +22,7 @@ from interlace.gke.quotas import READ
 from interlace.gke.request import Request
 from interlace.gke.resource import Key
 from interlace.gke.rules.preflight import APIS
-from interlace.gke.rules.subject import family_of, project_in, region_of, reservation_name
+from interlace.gke.rules.references import family_of, project_in, region_of, reservation_name
 from interlace.rules.finding import Finding
 
 UNREADABLE: Final = "state.unreadable"

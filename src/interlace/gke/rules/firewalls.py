@@ -26,7 +26,7 @@ _EVERYWHERE: Final = IPv4Network("0.0.0.0/0")
     "firewall.missing",
     cause="without a rule that allows it no packet of another node comes in, and NCCL waits for ever in its start",
     remedy="allow tcp, udp and icmp from the subnets of the nodes in each network of the GPUs",
-    needs=("cluster", "firewalls"),
+    needs=("firewalls",),
 )
 def _missing(subject: Subject) -> Iterator[Breach]:
     for network, pool in _networks(subject):
@@ -41,7 +41,7 @@ def _missing(subject: Subject) -> Iterator[Breach]:
     "firewall.coverage",
     cause="packets that no rule allows are dropped: NCCL reports `rx ctrl timeout`, or hangs in its start",
     remedy="allow tcp and udp with all ports and icmp from the subnets of the nodes, in each network of the GPUs",
-    needs=("cluster", "firewalls", "subnetworks"),
+    needs=("firewalls", "subnetworks"),
 )
 def _coverage(subject: Subject) -> Iterator[Breach]:
     for network, pool in _networks(subject):
@@ -62,7 +62,7 @@ def _coverage(subject: Subject) -> Iterator[Breach]:
     "firewall.denied",
     cause="a rule that denies wins over one that allows with the same or a larger priority",
     remedy="give the rule that allows a smaller priority, or narrow the one that denies",
-    needs=("cluster", "firewalls", "subnetworks"),
+    needs=("firewalls", "subnetworks"),
 )
 def _denied(subject: Subject) -> Iterator[Breach]:
     for network, pool in _networks(subject):
@@ -122,7 +122,7 @@ def _range(subject: Subject) -> Iterator[Breach]:
     severity="warning",
     cause="everybody who has a way into the network reaches the nodes",
     remedy="name the subnets of the nodes as sources",
-    needs=("cluster", "firewalls"),
+    needs=("firewalls",),
 )
 def _open(subject: Subject) -> Iterator[Breach]:
     for network, pool in _networks(subject):
@@ -161,7 +161,7 @@ def _networks(subject: Subject) -> Iterator[tuple[str, Pool]]:
 
     Of plans and requests only those that they make.
     """
-    for pool in subject.pools:
+    for pool in subject.wired:
         seen: set[str] = set()
         for nic in pool.nics:
             name = short(nic.network)

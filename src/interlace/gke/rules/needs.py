@@ -126,7 +126,7 @@ def _there(subject: Subject) -> set[str]:
     """
     family = subject.family
     listed = {each.value.name: each.value for each in subject.networks}
-    pool = subject.pool
+    pool = subject.pool or next(iter(subject.wired), None)
     named = {short(nic.network) for nic in pool.nics} if pool else set(subject.state.want.networks)
     if named:
         return named & set(listed) if "networks" not in subject.unread else set()

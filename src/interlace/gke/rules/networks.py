@@ -53,7 +53,7 @@ class Range(NamedTuple):
     "network.mtu",
     cause="with a smaller MTU than that of the family the throughput collapses or transfers hang",
     remedy="set the MTU of the family while no VM uses the network, then make the nodes anew",
-    needs=("cluster", "networks"),
+    needs=("networks",),
 )
 def _mtu(subject: Subject) -> Iterator[Breach]:
     for pool, network in _behind(subject):
@@ -113,7 +113,7 @@ def _primary_mtu(subject: Subject) -> Iterator[Breach]:
     cause="an auto-mode network has a subnet in every region, all auto-mode networks the same ones, so those of two "
     "NICs overlap",
     remedy="make the network in custom mode (autoCreateSubnetworks false)",
-    needs=("cluster", "networks"),
+    needs=("networks",),
 )
 def _auto_subnets(subject: Subject) -> Iterator[Breach]:
     for _, network in _behind(subject):
@@ -220,10 +220,10 @@ def _overlap_elsewhere(subject: Subject) -> Iterator[Breach]:
     "subnet.size",
     cause="each node takes an address of each subnet, and Google keeps four",
     remedy="take a larger range; a /24 holds 252 nodes",
-    needs=("cluster", "subnetworks"),
+    needs=("subnetworks",),
 )
 def _size(subject: Subject) -> Iterator[Breach]:
-    for pool in subject.pools:
+    for pool in subject.wired:
         nodes = max(pool.made_for, subject.wanted(pool))
         for nic in pool.nics:
             subnet = subject.subnetwork(nic.subnetwork, network=nic.network)
@@ -263,7 +263,7 @@ def needed_networks(family: Family) -> int:
 def _behind(subject: Subject) -> Iterator[tuple[Pool, At[Network]]]:
     """Each network behind a NIC of a pool, once."""
     seen: set[str] = set()
-    for pool in subject.pools:
+    for pool in subject.wired:
         for nic in pool.nics:
             network = subject.network(nic.network)
             if network is not None and network.pointer not in seen:
@@ -286,7 +286,7 @@ def _ranges(subject: Subject) -> Iterable[Range]:
     if not subject.whole and not subject.pools:
         for subnet in subject.subnetworks:
             add(f"subnet {subnet.value.name}", f"{subnet.pointer}/ipCidrRange", subnet.value.ip_cidr_range)
-    for pool in subject.pools:
+    for pool in subject.wired:
         for nic in pool.nics:
             behind = subject.subnetwork(nic.subnetwork, network=nic.network)
             if behind is not None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from interlace.fabric.version import VersionError, gke_version
 from interlace.gke.places import short
-from interlace.gke.rules.subject import Nic, Pool, Subject, region_in
+from interlace.gke.rules.references import region_in
+from interlace.gke.rules.subject import NUMBERED, Nic, Pool, Subject
 from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
 
 MANAGED_FROM: Final = "1.34.1-gke.1829001"
 """The first version in which GKE makes the networks itself (research of 2026-06: managed DRANET on Standard)."""
-
-_NUMBERED: Final = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
 
 
 @RULES.rule(
@@ -74,7 +72,7 @@ def _by_number(pool: Pool, nics: tuple[Nic, ...]) -> Iterator[Breach]:
     for sort in (False, True):
         alike = [nic for nic in nics if nic.rdma is sort]
         names = [short(nic.subnetwork if sort else nic.network) for nic in alike]
-        found = [_NUMBERED.match(name) for name in names]
+        found = [NUMBERED.match(name) for name in names]
         matches = [match for match in found if match]
         if len(matches) != len(alike) or len({match[1] for match in matches}) > 1:
             continue
@@ -281,7 +279,7 @@ def pair_of(nic: Nic) -> tuple[str, str]:
 
 def natural(name: str) -> tuple[str, int, str]:
     """Sorts ``vpc2`` before ``vpc10``."""
-    match = _NUMBERED.match(name)
+    match = NUMBERED.match(name)
     return (match[1], int(match[2]), name) if match else (name, -1, name)
 
 

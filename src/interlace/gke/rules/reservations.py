@@ -10,7 +10,8 @@ from typing import Final
 from interlace.gke.observed.compute import Reservation
 from interlace.gke.places import short
 from interlace.gke.rules.cluster import held, when
-from interlace.gke.rules.subject import At, Pool, Subject, located, project_in, reservation_name
+from interlace.gke.rules.references import project_in, reservation_name
+from interlace.gke.rules.subject import At, Pool, Subject, located
 from interlace.rules.rule import Breach, Rules
 from interlace.rules.words import counted
 

@@ -13,14 +13,15 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final, Generic, Literal, TypeVar
 
-from interlace.fabric.family import Family, FamilyError, find
+from interlace.fabric.family import Family
 from interlace.fabric.family import Network as FamilyNetwork
 from interlace.gke.observed.bundle import wanted_family
 from interlace.gke.observed.compute import Network, Reservation, ResourcePolicy, Subnetwork
-from interlace.gke.observed.container import NodePool
+from interlace.gke.observed.container import NodeConfig, NodeNetwork, NodePool, PoolNetworkConfig
 from interlace.gke.observed.kubernetes import KubernetesNetwork, Node, ParamSet
 from interlace.gke.observed.state import State
 from interlace.gke.places import short
+from interlace.gke.rules.references import family_of, is_zone, project_in, region_in, region_of, reservation_name
 from interlace.rules.pointer import pointer
 
 Source = Literal["observed", "planned", "requested", "preflight"]
@@ -51,8 +52,8 @@ SECTIONS: Final = (
 
 T = TypeVar("T")
 
-_PROJECT: Final = re.compile(r"(?:^|/)projects/([^/]+)/")
-_ZONE: Final = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]\Z")
+NUMBERED: Final = re.compile(r"(.*?)(\d+)\Z", re.DOTALL)
+"""A name that ends with a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Pool:
     @property
     def says(self) -> str:
         """As the subject of a sentence."""
-        return f"node pool {self.name}"
+        return f"node pool {self.name}" if self.pointer else "the cluster to be made"
 
     @property
     def managed(self) -> bool:
@@ -217,6 +218,14 @@ class Subject:
         return next((pool for pool in self.pools if pool.wanted), None)
 
     @cached_property
+    def wired(self) -> tuple[Pool, ...]:
+        """Pools with their NICs; before there is a cluster, one with the networks that were made for it."""
+        if self.state.cluster is not None or not self.whole:
+            return self.pools
+        presumed = self._presumed()
+        return (presumed,) if presumed else ()
+
+    @cached_property
     def networks(self) -> tuple[At[Network], ...]:
         return located("networks", self.state.networks)
 
@@ -304,6 +313,32 @@ class Subject:
             return 0
         return max(0, self.wanted(pool) - self.existing(pool))
 
+    def _presumed(self) -> Pool | None:
+        """A pool on networks that are wanted by name, else on the one row of numbered networks that is there."""
+        family = self.family
+        if family is None or any(each.mode == "RDMA" for each in family.networks):
+            return None
+        names = set(self.state.want.networks)
+        rows: dict[str, list[str]] = {}
+        for network in self.networks:
+            match = NUMBERED.match(network.value.name)
+            if network.value.name in names or (not names and match and not network.value.auto_create_subnetworks):
+                rows.setdefault("" if names or not match else match[1], []).append(network.value.name)
+        long = [row for row in rows.values() if len(row) > 1]
+        fitting = [row for row in long if len(row) == len(family.networks)]
+        chosen = fitting if len(fitting) == 1 else long
+        if len(chosen) != 1:
+            return None
+        row = sorted(chosen[0], key=lambda name: [int(part) for part in re.findall(r"\d+\Z", name)])
+        behind = {short(each.value.network): each.value.name for each in self.subnetworks}
+        nics = tuple(NodeNetwork(network=name, subnetwork=behind.get(name, "")) for name in row)
+        pool = NodePool(
+            name=self.state.want.node_pool_name,
+            config=NodeConfig(machine_type=family.machines[0]),
+            network_config=PoolNetworkConfig(additional_node_network_configs=nics),
+        )
+        return Pool(pointer="", pool=pool, family=family, wanted=True, zones=())
+
     def _pools(self) -> Iterator[Pool]:
         cluster = self.state.cluster
         if cluster is None:
@@ -317,7 +352,7 @@ class Subject:
                 continue
             zones = each.locations or cluster.locations
             location = cluster.location or self.state.location
-            if not zones and _ZONE.match(location):
+            if not zones and is_zone(location):
                 zones = (location,)
             yield Pool(
                 pointer=pointer("cluster", "nodePools", index),
@@ -340,39 +375,6 @@ class Subject:
 def located(section: str, listed: tuple[T, ...] | None) -> tuple[At[T], ...]:
     """Each element with its pointer; none of a section that was not read."""
     return tuple(At(f"/{section}/{index}", each) for index, each in enumerate(listed or ()))
-
-
-def family_of(machine: str) -> Family | None:
-    """The family of a machine type."""
-    try:
-        family = find(short(machine))
-    except FamilyError:
-        return None
-    return family if family.node.gke and short(machine).lower() in family.machines else None
-
-
-def project_in(reference: str) -> str:
-    """The project that a path or URL names; empty for a name."""
-    match = _PROJECT.search(reference)
-    return match[1] if match else ""
-
-
-def region_in(reference: str) -> str:
-    """The region that a path or URL names; empty for a name."""
-    match = re.search(r"/regions/([^/]+)/", reference)
-    return match[1] if match else ""
-
-
-def region_of(location: str) -> str:
-    """The region of a zone; a region is its own."""
-    match = _ZONE.match(location)
-    return match[1] if match else location
-
-
-def reservation_name(value: str) -> str:
-    """The reservation in a value of reservation affinity, without project and block."""
-    path = value.partition("/reservationBlocks/")[0]
-    return short(path)
 
 
 def _blocks(pools: Iterable[Pool]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from interlace.gke.observed.bundle import BundleError, read, wanted_family
 from interlace.gke.observed.state import Want
 from interlace.gke.rules.checking import NOT_OBSERVED
-from tests.unit.gke.rules.bundles import DATA, check, errors, healthy, of_rule, put
+from tests.unit.gke.rules.bundles import DATA, GONE, before, check, errors, healthy, of_rule, put
 
 
 def test_a_recorded_answer_with_the_bundle_inside_is_read_like_the_bundle() -> None:
@@ -131,3 +131,40 @@ def test_a_member_of_another_form_is_refused_with_its_place(where: str, value: A
 def test_a_flavour_is_a_family_a_machine_type_or_a_transport(name: str, family: str | None) -> None:
     found = wanted_family(Want(flavour=name))
     assert (found.id if found else None) == family
+
+
+def prepared() -> dict[str, Any]:
+    """Networks, subnets and firewall rules were made, the cluster was not."""
+    there = healthy()
+    own = {"networks": there["networks"][1:], "subnetworks": there["subnetworks"][1:], "firewalls": there["firewalls"]}
+    return {**before(), **own}
+
+
+def test_networks_that_were_made_for_a_cluster_to_come_are_judged_before_it_is_there() -> None:
+    assert not errors(check(prepared()))
+    assert not of_rule(check(put(prepared(), {"/projectInfo/quotas/0/limit": 6.0})), "quota.networks")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "pointer"),
+    [
+        ({"/networks/2/mtu": 1460}, "network.mtu", "/networks/2/mtu"),
+        ({"/firewalls/2": GONE}, "firewall.missing", "/firewalls"),
+        ({"/firewalls/2/sourceRanges": ["10.0.0.0/8"]}, "firewall.coverage", "/firewalls/2"),
+        ({"/subnetworks/1/ipCidrRange": "192.168.1.0/25"}, "subnet.overlap", "/subnetworks/1/ipCidrRange"),
+        ({"/subnetworks/1/ipCidrRange": "192.168.2.0/30"}, "subnet.size", "/subnetworks/1/ipCidrRange"),
+    ],
+)
+def test_what_is_wrong_with_them_is_an_error_before_the_cluster_is_there(
+    changes: dict[str, Any], rule: str, pointer: str
+) -> None:
+    found = of_rule(check(put(prepared(), changes)), rule)
+    assert [(each.severity, each.pointer) for each in found] == [("error", pointer)]
+    assert "the cluster to be made" in found[0].text or rule in ("network.mtu", "subnet.overlap")
+
+
+def test_networks_of_which_it_is_not_clear_that_they_are_meant_are_left_alone() -> None:
+    two = {**prepared(), "networks": [{"name": f"{name}-{index}"} for name in ("a", "b") for index in (1, 2)]}
+    assert not of_rule(check(two), "network.mtu")
+    named = put(two, {"/want/networks": ["a-1", "a-2"]})
+    assert {each.pointer for each in of_rule(check(named), "network.mtu")} == {"/networks/0/mtu", "/networks/1/mtu"}
