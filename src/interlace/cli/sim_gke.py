@@ -44,6 +44,7 @@ _RESERVATION = re.compile(r"(?P<zone>[a-z0-9-]+)/(?P<name>[a-z0-9-]+)=(?P<machin
     metavar="ZONE/NAME=TYPE:COUNT",
     help="A reservation that stands, such as us-central1-a/mine=a3-megagpu-8g:2.",
 )
+@click.option("--deny", multiple=True, metavar="PERMISSION", help="One that you lack: compute.networks.create.")
 @click.option("--no-default-network", is_flag=True, help="A project without the network named default.")
 @click.option("--verbose", "-v", is_flag=True, help="Write each request to stderr.")
 @click.option("--json", "as_json", is_flag=True, help="Print where it is served as one JSON document.")
@@ -59,6 +60,7 @@ def gke(
     list_faults: bool,
     quotas: tuple[str, ...],
     reservations: tuple[str, ...],
+    deny: tuple[str, ...],
     no_default_network: bool,
     verbose: bool,
     as_json: bool,
@@ -94,6 +96,7 @@ def gke(
             faults=active,
             quotas=limits,
             reservations=kept,
+            denied=deny,
             default_network=not no_default_network,
             verbose=verbose,
             as_json=as_json,
@@ -111,6 +114,7 @@ async def _serve(
     faults: list[Fault],
     quotas: dict[str, float],
     reservations: list[tuple[str, str, str, int]],
+    denied: tuple[str, ...],
     default_network: bool,
     verbose: bool,
     as_json: bool,
@@ -128,6 +132,7 @@ async def _serve(
         port=port,
     ) as server:
         _set_quotas(server, quotas)
+        server.world.denied.update(denied)
         for zone, name, machine, count in reservations:
             body = {
                 "name": name,

@@ -24,6 +24,8 @@ from interlace.sim.gke.routes import Route
 
 Json = dict[str, Any]
 _OPERATION: Final = "operation-1700000000002-11111111-2222-3333-4444-555555555555"
+_VERBS: Final = {"insert": "create", "aggregatedList": "list", "wait": "get", "testIamPermissions": "get"}
+_OWN: Final = frozenset({"create", "get", "list", "delete", "enable"})
 _PAGE: Final = "<html><title>502 Bad Gateway</title><body>simulated: a proxy in between failed</body></html>"
 
 
@@ -54,6 +56,23 @@ def injected(route: Route, fault: Fault, target: str) -> Answer:
     return refused(route.service, route.name, refusal)
 
 
+def permission(route: Route) -> str:
+    """The permission that a method needs: ``compute.networks.create``; pools are part of their cluster."""
+    if route.collection == "nodePools":
+        return f"container.clusters.{'get' if route.verb in {'get', 'list'} else 'update'}"
+    verb = _VERBS.get(route.verb, route.verb if route.verb in _OWN else "update")
+    return f"{route.service}.{route.collection}.{verb}"
+
+
+def forbidden(route: Route, target: str) -> Refusal:
+    """403 for a method whose permission the caller lacks."""
+    name = permission(route)
+    if route.service == "compute":
+        return Refusal(403, f"Required '{name}' permission for '{target}'", "forbidden")
+    project = "/".join(target.split("/")[:2])
+    return Refusal(403, f'Required "{name}" permission(s) for "{project}".', "forbidden")
+
+
 def _refusal(route: Route, kind: Kind, target: str) -> Refusal:
     service, compute = route.service, route.service == "compute"
     parts = target.split("/")
@@ -62,11 +81,7 @@ def _refusal(route: Route, kind: Kind, target: str) -> Refusal:
         case Kind.UNAUTHENTICATED:
             return Refusal(401, "Request had invalid authentication credentials.", "authError")
         case Kind.PERMISSION_DENIED:
-            permission = f"{service}.{route.collection}.{'create' if route.verb == 'insert' else route.verb}"
-            text = f"Required '{permission}' permission for '{target}'"
-            return Refusal(
-                403, text if compute else f'Required "{permission}" permission(s) for "{project}".', "forbidden"
-            )
+            return forbidden(route, target)
         case Kind.API_DISABLED:
             return disabled(service)
         case Kind.QUOTA if compute:

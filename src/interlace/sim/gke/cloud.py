@@ -1,7 +1,7 @@
 """The whole simulated cloud as a function: a request in, an answer out, at a moment of the clock.
 
-What every request passes, in this order: the route, the project, faults, whether the API is on, the schema, the
-service.
+What every request passes, in this order: the route, the project, faults, whether the API is on, rights, the
+schema, the service.
 
 Invariant: no I/O and no waiting. The shell in ``server`` adds HTTP, delays and dropped connections.
 """
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from interlace.sim.gke import compute, container, platform, routes, schemas
-from interlace.sim.gke.answers import Answer, injected, refused, with_version
+from interlace.sim.gke.answers import Answer, forbidden, injected, permission, refused, with_version
 from interlace.sim.gke.errors import NUMBER, Refusal, disabled, invalid, not_found
 from interlace.sim.gke.faults import ANSWERS
 from interlace.sim.gke.operations import Operation
@@ -49,6 +49,8 @@ class Cloud:
                 return injected(route, fault, _meant(route, name, raw))
             if route.service in world.disabled:
                 raise disabled(route.service)
+            if permission(route) in world.denied:
+                raise forbidden(route, _meant(route, name, raw))
             body = self._decoded(route, raw, numbers="enum-encoding=int" in query.get("$alt", ""))
             name = self._by_id(name)
             call = Call(route=route, line=line, path=name, parameters=parameters, query=dict(query), body=body)

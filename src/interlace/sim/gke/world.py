@@ -56,7 +56,7 @@ class World:
     faults: Faults = field(default_factory=Faults)
     disabled: set[str] = field(default_factory=set)
     denied: set[str] = field(default_factory=set)
-    """Permissions that the caller lacks."""
+    """Permissions that the caller lacks, such as ``compute.networks.create``."""
     pool_operation_limit: int = 5
     enrolled: set[str] = field(default_factory=set)
     """Clusters to which the server gave a release channel."""

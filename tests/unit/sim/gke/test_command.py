@@ -40,7 +40,8 @@ async def serving(*options: str) -> AsyncIterator[tuple[asyncio.subprocess.Proce
 
 async def test_it_serves_until_it_is_interrupted_and_says_that_it_is_simulated() -> None:
     faults = ["--fault", "unavailable@POST .*/networks$", "--reservation", "us-central1-a/mine=a3-megagpu-8g:2"]
-    async with serving("--json", *faults, "--project", "my-project", "--verbose") as (process, line):
+    denied = ["--deny", "compute.firewalls.list"]
+    async with serving("--json", *faults, *denied, "--project", "my-project", "--verbose") as (process, line):
         said = json.loads(line)
         assert (said["project"], said["simulated"]) == ("my-project", True)
         timeout = aiohttp.ClientTimeout(total=20)
@@ -51,10 +52,14 @@ async def test_it_serves_until_it_is_interrupted_and_says_that_it_is_simulated()
             reservations = ZONE.replace("example-project", "my-project") + "/reservations"
             async with session.get(reservations) as answer:
                 assert [each["name"] for each in (await answer.json())["items"]] == ["mine"]
+            rules = networks.replace("networks", "firewalls")
+            async with session.get(rules) as answer:
+                assert answer.status == 403
         process.send_signal(signal.SIGINT)
         _, errors = await process.communicate()
     assert process.returncode == 130
-    assert errors.decode().splitlines() == [f"POST {networks} 503", f"GET {reservations} 200"]
+    said = [f"POST {networks} 503", f"GET {reservations} 200", f"GET {rules} 403"]
+    assert errors.decode().splitlines() == said
 
 
 async def test_the_first_line_is_for_people() -> None:

@@ -285,6 +285,14 @@ def test_a_dense_reservation_has_blocks(cloud: Clouded) -> None:
     assert one["resource"] == found[0]
 
 
+@pytest.mark.parametrize(("block", "status"), [("example-reservation-block-0001", "RUNNING"), ("block-9", "ERROR")])
+def test_a_pool_can_name_a_block_of_its_reservation(cloud: Clouded, block: str, status: str) -> None:
+    config = reserve(cloud, count=20, deploymentType="DENSE")
+    config["reservationAffinity"]["values"] = [f"example-reservation/reservationBlocks/{block}"]
+    cloud.pool(config=config)
+    assert cloud.good("GET", POOL)["status"] == status
+
+
 def test_reservations_are_checked(cloud: Clouded) -> None:
     wrong = {"name": "r", "specificReservation": {"count": "2", "instanceProperties": {"machineType": "a9-giga-9g"}}}
     assert "a9-giga-9g" in cloud.refused("POST", f"{ZONE}/reservations", wrong)[2]

@@ -20,6 +20,9 @@ NEVER = {
 }
 """What the service is known to refuse."""
 
+NO_SUCH_BLOCK = {"np-a4-reservation-block", "np-a4x"}
+"""Taken, but the nodes find no machines: the names of blocks are the server's own."""
+
 
 def bodies(name: str) -> list[tuple[str, str, Any]]:
     """The mutations of a recorded case."""
@@ -107,4 +110,4 @@ def test_a_recorded_request_is_taken_or_refused_for_a_known_reason(name: str) ->
             assert cloud.refused(method, path, body)[2] == NEVER[name]
         else:
             done = cloud.do(method, path, body)
-            assert (done["status"], "error" in done) == ("DONE", False)
+            assert (done["status"], "error" in done) == ("DONE", name in NO_SUCH_BLOCK)

@@ -200,6 +200,27 @@ def test_no_body_is_too_strange_for_an_answer(raw: bytes) -> None:
         assert cloud.cloud.answer(method, path, {}, raw).status in {400, 404}
 
 
+@pytest.mark.parametrize(
+    ("permission", "method", "path", "body"),
+    [
+        ("compute.networks.create", "POST", f"{GLOBAL}/networks", {"name": "example-net-1"}),
+        ("compute.networks.update", "PATCH", f"{GLOBAL}/networks/default", {"mtu": 1500}),
+        ("compute.networks.list", "GET", f"{GLOBAL}/networks", None),
+        ("container.clusters.create", "POST", CLUSTERS, {"cluster": cluster_body()}),
+        ("container.clusters.update", "POST", POOLS, {"nodePool": {"name": "p"}}),
+    ],
+)
+def test_who_lacks_a_permission_is_told_which(
+    cloud: Clouded, permission: str, method: str, path: str, body: Any
+) -> None:
+    cloud.world.denied.add(permission)
+    answer = cloud.ask(method, path, body)
+    service = "container" if permission.startswith("container") else "compute"
+    assert answer.status == 403
+    assert shape(answer.body) == shape(recorded(f"{service}-error-403-permission")["body"])
+    assert permission in answer.body["error"]["message"]
+
+
 def test_permissions_and_projects(cloud: Clouded) -> None:
     path = "/v3/projects/example-project"
     cloud.world.denied.add("compute.networks.delete")
