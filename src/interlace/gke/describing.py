@@ -20,6 +20,7 @@ from interlace.gke.bodies.scopes import DEFAULT, OWN_ACCOUNT, PREFIX
 from interlace.gke.carried import ALL, CLUSTER, POOL, Known, unknown
 from interlace.gke.cluster import API_VERSION, KIND
 from interlace.gke.errors import SpecErrors
+from interlace.gke.gcloud.changes import hold
 from interlace.gke.gcloud.faults import finding
 from interlace.gke.gcloud.interpreting import Step
 from interlace.gke.importing import Group, Reading
@@ -86,6 +87,11 @@ class _Describer:
         self.pools = pools
         self.project = project
         self.today = today
+        self.holds = {
+            step.call.names[0]: found
+            for step in reading.steps
+            if step.call is not None and step.call.names and (found := hold(step.call)) is not None
+        }
         self.made: dict[tuple[str, str], Resource] = {}
         for step in reading.steps:
             if step.resource is not None:
@@ -130,8 +136,10 @@ class _Describer:
             return {"channel": "none"}
         pools = [*body.get("nodePools", ()), *(_body(each) for each in self.pools)]
         held = any(pool.get("management", {}).get("autoUpgrade") is False for pool in pools)
-        hold = {"start": f"{self.today.isoformat()}T00:00:00Z", "scope": HOLDS}
-        return {"channel": channel.lower()} | ({"hold": hold} if held else {})
+        added = self.holds.get(str(body.get("name", "")))
+        if held and added is None:
+            added = {"start": f"{self.today.isoformat()}T00:00:00Z", "scope": HOLDS}
+        return {"channel": channel.lower()} | ({} if added is None else {"hold": added})
 
     def _network(self) -> Fields:
         nics = _body(self.pools[0]).get("networkConfig", {}).get("additionalNodeNetworkConfigs", [])

@@ -15,6 +15,7 @@ import msgspec
 from interlace.gke.errors import Refused
 from interlace.gke.gcloud.annotations import broken_annotations
 from interlace.gke.gcloud.call import UnknownCommand
+from interlace.gke.gcloud.changes import hold
 from interlace.gke.gcloud.defects import defects
 from interlace.gke.gcloud.faults import finding
 from interlace.gke.gcloud.filling import filled, with_values
@@ -110,7 +111,7 @@ def reading(text: str, *, project: str, location: str = "", known: Mapping[str, 
     found = [*noted(page.notes), *filled_in.findings, *broken_annotations(text)]
     for step in steps:
         found += step.findings
-        if step.refusal is not None:
+        if step.refusal is not None and (step.call is None or hold(step.call) is None):
             mild = isinstance(step.refusal, UnknownCommand)
             remedy = (step.refusal.remedy or "Change it").rstrip(".")
             severity: Severity = "warning" if mild else "error"

@@ -147,9 +147,27 @@ CHANGES: Final[dict[str, Change]] = {
     "container node-pools update": _update_pool,
 }
 
+_EXCLUSION: Final = "--add-maintenance-exclusion"
+
 NOT_TAKEN: Final[dict[str, str]] = {
     "compute firewall-rules update": "The rule goes out as the service has it, with the change.",
     "compute networks update": "A network is changed only after a question.",
     "container clusters update": "Most of its changes hold what the service answered.",
 }
 """Commands that change something and are refused, and why."""
+
+
+def hold(call: Call) -> dict[str, str] | None:
+    """The maintenance exclusion that an update of a cluster adds, and nothing else: start, end, scope.
+
+    A cluster file holds it, although the request that adds it depends on the service.
+    """
+    if call.command != "container clusters update":
+        return None
+    start, end = call.text(f"{_EXCLUSION}-start"), call.text(f"{_EXCLUSION}-end")
+    scope = call.text(f"{_EXCLUSION}-scope") or "no_upgrades"
+    for flag in (f"{_EXCLUSION}-name", "--project", "--location", "--zone", "--region"):
+        call.understands(flag)
+    if call.untaken() or start is None or end is None:
+        return None
+    return {"start": start, "end": end, "scope": scope.upper()}

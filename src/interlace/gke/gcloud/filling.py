@@ -13,8 +13,8 @@ import msgspec
 
 from interlace.gke.gcloud.faults import finding, placeholder
 from interlace.gke.gcloud.interpreting import Invocation, invocations
-from interlace.gke.gcloud.page import Page
 from interlace.gke.gcloud.settings import region_of
+from interlace.gke.gcloud.statements import Page
 from interlace.rules.finding import Finding
 
 _KEEPS_CAPITALS: Final = ("--image-type", "--description", "--logging", "--monitoring", "--network-performance-configs",

@@ -256,6 +256,16 @@ def test_the_script_that_is_exported_can_be_imported(family: str, tmp_path: Path
     assert json.loads(out) == json.loads(wanted)
 
 
+@pytest.mark.parametrize("family", ["a3-mega", "a3-high"])
+def test_the_script_of_a_cluster_file_gives_the_cluster_back(family: str) -> None:
+    source = ROOT / "examples" / family / "cluster.yaml"
+    script = CliRunner().invoke(main, ["gke", "export", "-f", str(source), "--as", "gcloud"]).stdout
+    code, out, _ = verb(script, "--project=example-project")
+    assert code == 0
+    wanted, found = (desired(parse(text).cluster) for text in (source.read_text(), out))
+    assert {str(each.key): each.body for each in found} == {str(each.key): each.body for each in wanted}
+
+
 def test_a_command_for_an_existing_cluster_says_that_the_cluster_is_not_made() -> None:
     page = reading(POOL, project="my-project")
     (found,) = described(page, project="my-project", today=TODAY)
