@@ -189,6 +189,10 @@ class GkeServer:
         self.world.operations.settle(self._clock())
 
 
+async def _mark(request: web.Request, response: web.StreamResponse) -> None:  # noqa: ARG001  aiohttp's signature
+    response.headers[SIMULATED] = "true"
+
+
 def _dropped(request: web.Request) -> web.StreamResponse:
     """End the connection without a byte."""
     if request.transport is not None:
@@ -197,7 +201,7 @@ def _dropped(request: web.Request) -> web.StreamResponse:
 
 
 def _response(answer: Answer) -> web.Response:
-    headers = {SIMULATED: "true", **answer.headers}
+    headers = answer.headers
     if answer.text is not None:
         return web.Response(status=answer.status, text=answer.text, content_type="text/html", headers=headers)
     body = msgspec.json.encode(answer.body)
@@ -232,6 +236,7 @@ async def serve_gke(
     furnish(world, default_network=default_network)
     server = GkeServer(Cloud(world), clock=tick)
     app = web.Application(client_max_size=_BODY_LIMIT)
+    app.on_response_prepare.append(_mark)
     app.router.add_route("*", "/{tail:.*}", server.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
     await runner.setup()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from typing import Any
 
 import aiohttp
@@ -31,6 +32,13 @@ async def test_every_answer_says_that_it_is_simulated() -> None:
         for path in (f"{GLOBAL}/networks", f"{GLOBAL}/networks/none", "/elsewhere", CLUSTERS):
             _, headers, _ = await ask(fake, "GET", path)
             assert headers["x-interlace-simulated"] == "true"
+
+
+async def test_a_body_without_end_is_refused() -> None:
+    async with served() as fake, aiohttp.ClientSession() as session:
+        async with session.post(f"{fake.url}{GLOBAL}/networks", data=io.BytesIO(b" " * 5_000_000)) as answer:
+            assert (answer.status, answer.headers["x-interlace-simulated"]) == (413, "true")
+        assert len(fake.log) == 0
 
 
 async def test_waiting_for_an_operation_lasts_until_it_has_ended() -> None:
