@@ -14,12 +14,16 @@ from ipaddress import IPv4Network, ip_network
 from typing import Final
 
 from interlace.fabric.family import Family, FamilyError, find
+from interlace.fabric.version import VersionError, gke_version
 from interlace.gke import names
 from interlace.gke.addresses import CONTROL_PLANE_PREFIX, USELESS, Addresses, nic_pointer, plan
 from interlace.gke.cluster import NAME, FabricCluster, Hold, Pool
 from interlace.gke.errors import SpecError
 from interlace.gke.pool_checking import check_pools
 from interlace.rules.pointer import pointer as join
+
+MANAGED_FROM: Final = "1.34.1-gke.1829001"
+"""The least version whose node pools take an accelerator network profile. Source: GKE's page on managed DRANET."""
 
 LONGEST: Final = 63
 """Characters of a name of Compute Engine."""
@@ -81,6 +85,7 @@ def _nics(cluster: FabricCluster) -> Iterator[SpecError]:
                 cause="GKE makes networks for accelerators itself for families with RDMA, not for those with H100 GPUs",
                 remedy="take multinet",
             )
+        yield from _managed_version(cluster)
         for key, mixed in (("nics", network.nics), ("range", network.range), ("existing", network.existing)):
             if mixed:
                 yield SpecError(
@@ -96,6 +101,22 @@ def _nics(cluster: FabricCluster) -> Iterator[SpecError]:
             value=f"{len(network.nics)} networks",
             cause="each NIC of a node has one, in their order, and GPUs without one fall back to slower NICs",
             remedy="list one for each, {} where all is derived, or leave nics out",
+        )
+
+
+def _managed_version(cluster: FabricCluster) -> Iterator[SpecError]:
+    """Whether a whole version can manage networks; which one a channel or an alias gives is for the server."""
+    try:
+        version = gke_version(cluster.spec.version)
+    except VersionError:
+        return
+    if version < gke_version(MANAGED_FROM):
+        yield SpecError(
+            "this version makes no networks itself",
+            pointer="/spec/version",
+            value=cluster.spec.version,
+            cause=f"network mode managed needs GKE {MANAGED_FROM} or newer",
+            remedy="take a newer version, or network mode multinet",
         )
 
 

@@ -103,6 +103,14 @@ def test_managed_networks_are_not_mixed_with_listed_ones(mixed: dict[str, Any]) 
     assert "never both" in only.cause
 
 
+def test_managed_networks_need_a_version_that_makes_them() -> None:
+    (only,) = faults("a4", network={"mode": "managed"}, version="1.34.0-gke.1")
+    assert only.pointer == "/spec/version"
+    assert "1.34.1-gke.1829001" in only.cause
+    for version in ("1.34.1-gke.1829001", "1.34", ""):
+        parse(text(document("a4", network={"mode": "managed"}, version=version)))
+
+
 def test_rdma_needs_one_zone() -> None:
     (only,) = faults("a3-ultra", location="us-central1", nodeLocations=["us-central1-a", "us-central1-b"])
     assert only.pointer == "/spec/pools"
