@@ -70,8 +70,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """When a waiting claim says in its status what it waits for."""
     fabric_interval: float = 30.0
     fabric_interval_unsettled: float = 5.0
-    sweep_interval: float = 600.0
-    """How often prepared claims are compared with the API server."""
+    sweep_interval: float = 3600.0
+    """How often prepared claims are compared with the API server: a thousand busy nodes ask less than once in 3 s."""
     rival_timeout: float = 60.0
     """How long slices that somebody else left behind may take to go; kubelet removes them after about 30 s."""
     peers_grace: float = 1.0

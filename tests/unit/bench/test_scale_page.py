@@ -174,3 +174,8 @@ def test_leaks_are_what_was_not_there_before() -> None:
         "1100 tasks where there were 1000",
         "4 files where there were 1, among them n1/a, n1/b, n1/c",
     ]
+
+
+def test_a_thousand_agents_at_rest_ask_less_than_once_a_second_ends_of_watches_included() -> None:
+    lines = {line.what: line.value for line in paper.calculate(_crowd(), nodes=1000)}
+    assert lines["requests of agents at rest"] + lines["watches that end and begin anew"] < 1
