@@ -35,7 +35,6 @@ Zone = Annotated[str, Meta(pattern=ZONE)]
 Scope = Annotated[str, Meta(pattern=SCOPE)]
 Count = Annotated[int, Meta(ge=0, le=15000)]
 
-CHANNELS: Final = ("rapid", "regular", "stable", "extended", "none")
 Channel = Literal["rapid", "regular", "stable", "extended", "none"]
 
 
@@ -131,7 +130,8 @@ class ControlPlane(
     )
     range: Annotated[Range | None, Meta(description="A /28 for the control plane of private nodes.")] = None
     authorized_networks: Annotated[
-        tuple[str, ...], Meta(description="Ranges that may reach the API server; may be public ones.")
+        tuple[str, ...],
+        Meta(description="Ranges that may reach the API server, also public ones; without: left as it is."),
     ] = ()
 
 
@@ -271,7 +271,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     network: Network = Network()
     primary: Primary = Primary()
     control_plane: ControlPlane = ControlPlane()
-    workload_identity: Annotated[bool, Meta(description="Pods get rights of their own, not the node's.")] = False
+    workload_identity: Annotated[
+        bool, Meta(description="Pods get rights of their own, not the node's; false: left as it is.")
+    ] = False
     system: System = System()
     pools: Annotated[tuple[Pool, ...], Meta(description="Node pools with GPUs.")]
 
