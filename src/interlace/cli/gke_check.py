@@ -94,7 +94,7 @@ async def _live(
 
     import msgspec
 
-    from interlace.cli.gke_live import Kubeconfig, judge, needed, read_live, targets_of
+    from interlace.cli.gke_live import Kubeconfig, judge, needed, read_live, reading, targets_of
     from interlace.gke.observed.bundle import wanted_family
     from interlace.gke.observed.gathering import Target
     from interlace.gke.observed.state import Want
@@ -120,9 +120,10 @@ async def _live(
             raise Exit(Code.REFUSED, f"the cluster file says it all: leave {' and '.join(given)} out")
         cluster = read_file(file or FILE).cluster
         targets = targets_of(cluster)
-    gathered, simulated = await read_live(
-        targets, endpoint=endpoint, kubeconfig=Kubeconfig(file=kubeconfig, context=context)
-    )
+    with reading(f"reading project {targets[0].project}"):
+        gathered, simulated = await read_live(
+            targets, endpoint=endpoint, kubeconfig=Kubeconfig(file=kubeconfig, context=context)
+        )
     if save:
         Path(save).write_bytes(msgspec.json.format(msgspec.json.encode(gathered.document), indent=1) + b"\n")
     with refusing():

@@ -6,14 +6,18 @@ Invariant: nothing is changed; the objects of a cluster are read only where the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
+from rich.markup import escape
 
 from interlace.cli.exits import Code, Exit
+from interlace.cli.printing import console_on
 from interlace.gke.client import open_client
 from interlace.gke.cluster import FabricCluster
 from interlace.gke.errors import GkeError
@@ -59,6 +63,17 @@ def targets_of(cluster: FabricCluster) -> tuple[Target, ...]:
         )
         for pool in cluster.spec.pools
     )
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Say on a terminal what is under way."""
+    console = console_on(sys.stderr) if sys.stderr is not None else None
+    if console is None or not console.is_terminal:
+        yield
+        return
+    with console.status(escape(what)):
+        yield
 
 
 async def read_live(

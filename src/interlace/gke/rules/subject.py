@@ -345,10 +345,13 @@ class Subject:
             return
         name = self.state.want.node_pool_name
         wanted = wanted_family(self.state.want)
+        # A smaller machine with the same GPUs beside a pool of the family is for other work.
+        alone = not name and not any(family_of(each.config.machine_type) for each in cluster.node_pools)
         for index, each in enumerate(cluster.node_pools):
             own = family_of(each.config.machine_type)
             asked = bool(name) and each.name == name
-            if own is None and not asked and not _gpus(each):
+            meant = alone and _gpus(each)
+            if own is None and not asked and not meant:
                 continue
             zones = each.locations or cluster.locations
             location = cluster.location or self.state.location
@@ -358,7 +361,7 @@ class Subject:
                 pointer=pointer("cluster", "nodePools", index),
                 pool=each,
                 family=own or (wanted if asked else None),
-                wanted=asked or (not name and (own is not None or _gpus(each))),
+                wanted=asked or (not name and (own is not None or meant)),
                 zones=zones,
             )
 

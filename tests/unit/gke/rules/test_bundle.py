@@ -133,6 +133,19 @@ def test_a_flavour_is_a_family_a_machine_type_or_a_transport(name: str, family: 
     assert (found.id if found else None) == family
 
 
+def test_a_smaller_machine_with_the_same_gpus_beside_the_pool_is_for_other_work() -> None:
+    other = {
+        "name": "inference",
+        "config": {"machineType": "a3-highgpu-1g", "accelerators": [{"acceleratorCount": "1"}]},
+    }
+    other["config"]["accelerators"][0]["acceleratorType"] = "nvidia-h100-80gb"
+    beside = put(healthy(), {"/cluster/nodePools/-": other})
+    assert not errors(check(beside))
+    assert not errors(check(put(beside, {"/want": GONE})))
+    alone = put(beside, {"/want": GONE, "/cluster/nodePools/1": GONE})
+    assert "pool.machine-type" in errors(check(alone))
+
+
 def prepared() -> dict[str, Any]:
     """Networks, subnets and firewall rules were made, the cluster was not."""
     there = healthy()
