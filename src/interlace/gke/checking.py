@@ -275,7 +275,7 @@ def _names(cluster: FabricCluster) -> Iterator[SpecError]:
         if pool.placement is not None:
             found.append((f"/spec/pools/{index}/placement", names.policy(cluster, pool)))
     for pointer, name in _once(found):
-        if len(name) > LONGEST or re.search(NAME, name) is None:
+        if len(name) > LONGEST or re.fullmatch(NAME, name) is None:
             yield SpecError(
                 "the name that follows is not taken",
                 pointer=pointer,
@@ -290,7 +290,7 @@ def _once(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """One name for each pointer and fault is enough."""
     seen: set[str] = set()
     for pointer, name in found:
-        bad = len(name) > LONGEST or re.search(NAME, name) is None
+        bad = len(name) > LONGEST or re.fullmatch(NAME, name) is None
         if bad and pointer in seen:
             continue
         if bad:

@@ -42,7 +42,7 @@ def configured(environment: Mapping[str, str], *, home: Path) -> Defaults:
     def value(section: str, key: str, pattern: str) -> str:
         variable = f"CLOUDSDK_{section.upper()}_{key.upper()}"
         found = environment.get(variable) or parser.get(section, key, fallback="") or ""
-        return found if re.search(pattern, found) else ""
+        return found if re.fullmatch(pattern, found) else ""
 
     project = value("core", "project", PROJECT)
     location = value("compute", "zone", LOCATION) or value("compute", "region", LOCATION)

@@ -166,6 +166,6 @@ def _text(value: Any, wanted: inspect.StrType, at: str) -> Iterator[SpecError]:
             cause=f"it has {len(value)} characters, and {wanted.max_length} are allowed",
             remedy="shorten it",
         )
-    elif wanted.pattern is not None and re.search(wanted.pattern, value) is None:
+    elif wanted.pattern is not None and re.fullmatch(wanted.pattern, value) is None:
         cause, remedy = _PATTERNS[wanted.pattern]
         yield SpecError("this is not taken", pointer=at, value=_short(value), cause=cause, remedy=remedy)

@@ -92,7 +92,7 @@ def start(family: Family, *, name: str, project: str, location: str, today: date
         ("project", project or "project", PROJECT),
         ("location", location or "zone-a1", LOCATION),
     ):
-        if re.search(pattern, value) is None:
+        if re.fullmatch(pattern, value) is None:
             raise Refused(f"{value!r} is no {word} of a cluster", remedy=f"give another --{word}")
     if not family.node.gke:
         raise Refused(

@@ -65,6 +65,7 @@ def changed(before: str, after: str) -> str:
         (changed("nodes: 2", "nodes:"), (11, 11), "/spec/pools/0/nodes", "no value"),
         (changed("name: train", "name: Train"), (4, 9), "/metadata/name", "lower-case"),
         (changed("name: train", f"name: {'a' * 41}"), (4, 9), "/metadata/name", "41 characters"),
+        (changed("name: train", 'name: "train\\n"'), (4, 9), "/metadata/name", "lower-case"),
         (changed("my-project", "PROJECT_ID"), (6, 12), "/spec/project", "6 to 30"),
         (changed("FabricCluster", "Cluster"), (2, 7), "/kind", "must be FabricCluster"),
         (changed("  pools:", "  version: 1.30\n  pools:"), (9, 12), "/spec/version", "put it in quotes"),
