@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from interlace.api.webhook import FABRIC_LABEL, OFF
 from interlace.fabric.family import Family
 from interlace.pods.draft import Container, Draft, Json, mapping, mappings
 from interlace.pods.errors import InjectError
@@ -80,7 +81,10 @@ def check(found: Gpus, *, family: Family) -> None:
             f"ask for {wanted} and run more Pods",
         )
     if family.node.whole_node:
-        remedy = f"set {RESOURCE} so that the containers of the Pod add up to {wanted}"
+        remedy = (
+            f"set {RESOURCE} so that the containers of the Pod add up to {wanted}, or the label {FABRIC_LABEL}: {OFF} "
+            "where it needs none of this"
+        )
     elif family.networks and not found.nics_by_claim:
         remedy = f"ask for {wanted}, or take GPUs and NICs that belong together by claims"
     else:

@@ -98,18 +98,34 @@ def _walk(value: Any, left: tuple[str, ...], at: str) -> Iterator[tuple[str, dic
         yield from _walk(value.get(name), rest, join(at, name))
 
 
-def hidden(value: Any, at: str = "") -> str:
-    """Where something that looks like a Pod template asks for GPUs; empty if nothing does."""
-    waiting: list[tuple[str, Any]] = [(at, value)]
+def hidden(value: Any) -> str:
+    """Where something that looks like the spec of a Pod asks for GPUs; empty if nothing does."""
+    for at, each in _mappings(value):
+        if isinstance(each.get("containers"), list) and any(_asks(one) for one in each["containers"]):
+            return at or "the document"
+    return ""
+
+
+def asked(value: Any) -> str:
+    """Where GPUs are asked for as a container does it, whatever it stands in; empty if nowhere."""
+    return next((join(at, "resources") for at, each in _mappings(value) if _asks(each)), "")
+
+
+def labelled(value: Any, label: str) -> bool:
+    """Whether something in the object has the label."""
+    return any(isinstance(labels := each.get("labels"), dict) and label in labels for _, each in _mappings(value))
+
+
+def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All mappings of an object, with their paths."""
+    waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         here, each = waiting.pop()
         if isinstance(each, dict):
-            if isinstance(each.get("containers"), list) and any(_asks(one) for one in each["containers"]):
-                return here or "the document"
+            yield here, each
             waiting.extend((join(here, str(key)), inner) for key, inner in each.items())
         elif isinstance(each, list):
             waiting.extend((f"{here}[{index}]", inner) for index, inner in enumerate(each))
-    return ""
 
 
 def _asks(container: Any) -> bool:

@@ -19,7 +19,7 @@ from interlace.pods.draft import Change, Draft, copied, mapping
 from interlace.pods.errors import InjectError, join
 from interlace.pods.gpus import CHANNEL_CLASS, RESOURCE, claimed
 from interlace.pods.inject import LOST_OVER_SSH, inject
-from interlace.pods.kinds import PATHS, group_and_kind, hidden, places
+from interlace.pods.kinds import PATHS, asked, group_and_kind, hidden, labelled, places
 from interlace.pods.nvlink import LABEL as CHANNEL
 from interlace.pods.nvlink import places_together
 from interlace.pods.recognition import recognise
@@ -71,7 +71,7 @@ def equip(document: dict[str, Any], *, options: Options, found: Surroundings) ->
     work = _Work(value, kind, options, found)
     templates = [each for path in paths for each in places(value, path)]
     if not templates:
-        _seen(value, kind=kind, paths=paths)
+        work.warnings += _seen(value, kind=kind, paths=paths)
     for at, template in templates:
         work.template(at, template)
     return work.result()
@@ -85,17 +85,27 @@ def _paths(*, group: str, kind: str, options: Options) -> tuple[str, ...]:
     return (options.pod_paths["*"],) if "*" in options.pod_paths else ()
 
 
-def _seen(value: Mapping[str, Any], *, kind: str, paths: tuple[str, ...]) -> None:
-    """Refuse an object whose Pods with GPUs are where nobody looked. Raises InjectError."""
+def _seen(value: Mapping[str, Any], *, kind: str, paths: tuple[str, ...]) -> list[str]:
+    """What to say of an object whose Pods with GPUs are where nobody looked.
+
+    Raises InjectError where something can be done here. Pods that have the label get their fabric from the webhook.
+    """
     where = hidden(value)
+    is_template = where == "spec" or where.endswith(".spec")
+    if not is_template and labelled(value, FABRIC_LABEL):
+        return []
+    looked = f"none is at {', '.join(paths)}" if paths else "nothing is known of this kind"
+    webhook = f"set the label {FABRIC_LABEL} on its Pods and leave them to the webhook"
     if where:
-        looked = f"none is at {', '.join(paths)}" if paths else "nothing is known of this kind"
+        path = "" if where == "spec" else _INDEX.sub("[*]", where).removesuffix(".spec")
         raise InjectError(
             where,
             f"{value.get('apiVersion')} {kind}",
-            f"a Pod template asks for GPUs here, and {looked}",
-            f"say where its templates are: --pod-path {kind}={_INDEX.sub('[*]', where).removesuffix('.spec')}",
+            f"a Pod {'template' if is_template else 'spec without metadata'} asks for GPUs here, and {looked}",
+            f"say where its templates are: --pod-path {kind}={path}" if is_template else webhook,
         )
+    at = asked(value)
+    return [f"{at}: left as it is: GPUs are asked for here, outside of any Pod template; {webhook}"] if at else []
 
 
 def _train_job(value: dict[str, Any], found: Surroundings) -> Workload:

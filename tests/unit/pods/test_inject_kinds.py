@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from interlace.api.webhook import FABRIC_LABEL
 from interlace.pods.bundle import Outcome, inject_text, text_of
 from interlace.pods.kinds import PATHS, group_and_kind, places, steps
 from interlace.pods.workloads import Options
@@ -150,6 +151,36 @@ def test_an_unknown_kind_with_gpus_is_refused_until_its_path_is_given() -> None:
         outcome = one(before, pod_paths=paths)
         assert outcome.result == "injected"
         assert outcome.changes[0].path.startswith("spec.workers[0].pod.")
+
+
+def test_a_kind_that_is_itself_a_pod_is_named_by_the_empty_path() -> None:
+    before = text(manifest("example.com/v1", "Fleet", TEMPLATE))
+    refused = one(before).refusal
+    assert refused is not None
+    assert refused.remedy == "say where its templates are: --pod-path Fleet="
+    assert one(before, pod_paths={"Fleet": ""}).result == "injected"
+
+
+def test_a_pod_spec_that_cannot_take_annotations_is_left_to_the_webhook() -> None:
+    before = manifest("serving.kserve.io/v1beta1", "InferenceService", {"spec": {"predictor": TEMPLATE["spec"]}})
+    refused = one(text(before)).refusal
+    assert refused is not None
+    assert (refused.path, "webhook" in refused.remedy) == ("spec.predictor", True)
+    before["metadata"] = {"name": "x", "labels": {FABRIC_LABEL: "auto"}}
+    left = one(text(before))
+    assert (left.result, left.text, left.warnings) == ("unchanged", text(before), ())
+
+
+def test_gpus_outside_of_any_pod_template_are_said_and_left() -> None:
+    workflow = {"spec": {"templates": [{"name": "main", "container": container()}]}}
+    before = manifest("argoproj.io/v1alpha1", "Workflow", workflow)
+    left = one(text(before))
+    assert (left.result, left.text) == ("unchanged", text(before))
+    (warning,) = left.warnings
+    assert warning.startswith("spec.templates[0].container.resources: left as it is: GPUs are asked for here")
+    assert "leave them to the webhook" in warning
+    before["spec"]["podMetadata"] = {"labels": {FABRIC_LABEL: "a3-mega"}}
+    assert one(text(before)).warnings == ()
 
 
 @pytest.mark.parametrize("kind", ["Job", "*"])

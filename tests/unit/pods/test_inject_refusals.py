@@ -263,6 +263,13 @@ def test_half_the_gpus_of_an_rdma_node_are_refused_unless_their_nics_come_by_a_c
         inject(pod(container(gpus=4)), family=ULTRA)
 
 
+def test_a_pod_that_needs_a_part_of_a_node_and_no_fabric_says_so_by_its_label() -> None:
+    with pytest.raises(InjectError, match=r"or the label interlace\.dev/fabric: off where it needs none of this"):
+        inject(pod(container(gpus=1)), family=MEGA)
+    before = pod(container(gpus=1), labels={"interlace.dev/fabric": "off"}, nodeSelector={MACHINE: "a3-megagpu-8g"})
+    assert recognise(Draft(before)).family is None
+
+
 def test_parts_of_gpus_by_a_claim_are_refused() -> None:
     main = container(gpus=0, resources={"claims": [{"name": "g"}]})
     before = pod(main, resourceClaims=[{"name": "g", "resourceClaimTemplateName": "t"}])
