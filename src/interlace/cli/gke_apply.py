@@ -81,7 +81,7 @@ def apply(
         from interlace.cli.gke_objects import check_kubeconfig
 
         check_kubeconfig(kubeconfig, context=context)
-    run = _Run(chosen, replace=replace, prune=prune, parallel=parallel, as_json=as_json)
+    run = Run(chosen, replace=replace, prune=prune, parallel=parallel, as_json=as_json)
     with chosen.locked("apply") as journal:
         if not yes:
             run_engine(run.look(journal))
@@ -102,7 +102,7 @@ def apply(
         raise Exit(run.code)
 
 
-class _Run:
+class Run:
     """One call of the verb. ``code`` and ``objects`` are known at its end."""
 
     def __init__(self, chosen: Session, *, replace: bool, prune: bool, parallel: int, as_json: bool) -> None:
@@ -136,14 +136,14 @@ class _Run:
             plan, picture = await self._plan(client, journal, quiet=agreed is not None)
             if agreed is not None and agreed != self.work:
                 raise Exit(Code.REFUSED, "what exists has changed meanwhile; look at the plan again")
-            try:
-                with shown(self.work) as progress:
+            with shown(self.work) as progress:
+                try:
                     self.endings = await carry_out(
                         client, journal, picture, plan, self.work, parallel=self.parallel, watcher=progress
                     )
-            except asyncio.CancelledError:
-                tell_what_goes_on(self.chosen, journal, verb="apply")
-                raise
+                except asyncio.CancelledError:
+                    tell_what_goes_on(self.chosen, journal, verb="apply", done=progress.done, total=progress.total)
+                    raise
         self._judge(plan)
         return Code.GOOD
 
@@ -226,8 +226,8 @@ class _Run:
         return self.chosen.command("drift") if self.code is Code.BAD else self.chosen.command("check")
 
 
-def tell_what_goes_on(chosen: Session, journal: Journal, *, verb: str) -> None:
-    """After Ctrl-C: what Google goes on with, and how to go on oneself."""
+def tell_what_goes_on(chosen: Session, journal: Journal, *, verb: str, done: int, total: int) -> None:
+    """After Ctrl-C: what is done, what Google goes on with, and how to go on oneself."""
     from interlace.gke.journal import unfinished
 
     left = unfinished(journal.entries)
@@ -235,6 +235,9 @@ def tell_what_goes_on(chosen: Session, journal: Journal, *, verb: str) -> None:
         named = entry.operation.rpartition(" ")[2]
         known = f"operation {named}" if named else "sent, its operation is not known yet"
         click.echo(f"interlace: {entry.verb} {key} goes on at Google ({known})", err=True)
-    what = "nothing is under way" if not left else f"{len(left)} go on"
-    again = chosen.command(verb)
-    click.echo(f"interlace: stopped, nothing more is sent; {what}; to go on: {again}", err=True)
+    under_way = f"{len(left)} under way" if left else "nothing under way"
+    click.echo(
+        f"interlace: stopped, nothing more is sent: {done} of {total} done, {under_way}; "
+        f"to go on: {chosen.command(verb)}",
+        err=True,
+    )

@@ -105,15 +105,15 @@ class _Run:
         keys = {resource.key for resource in self.chosen.wanted}
         async with open_client(endpoint=self.chosen.endpoint) as client:
             picture = await self.chosen.look(client)
-            try:
-                with self.chosen.reading():
-                    picture = await settle(client, journal, picture, keys)
-                self.plan = teardown(picture, self.chosen.owner, adopted=ours, wanted=keys)
-                if agreed is None:
-                    self._announce(self.plan)
-                elif not {*self.plan.ours} <= {*agreed.ours}:
-                    raise Exit(Code.REFUSED, "there is more than was shown; look again")
-                with shown(self.plan.tasks()) as progress:
+            with self.chosen.reading():
+                picture = await settle(client, journal, picture, keys)
+            self.plan = teardown(picture, self.chosen.owner, adopted=ours, wanted=keys)
+            if agreed is None:
+                self._announce(self.plan)
+            elif not {*self.plan.ours} <= {*agreed.ours}:
+                raise Exit(Code.REFUSED, "there is more than was shown; look again")
+            with shown(self.plan.tasks()) as progress:
+                try:
                     self.endings = await carry_out(
                         client,
                         journal,
@@ -125,9 +125,9 @@ class _Run:
                         parallel=self.parallel,
                         watcher=progress,
                     )
-            except asyncio.CancelledError:
-                tell_what_goes_on(self.chosen, journal, verb="destroy")
-                raise
+                except asyncio.CancelledError:
+                    tell_what_goes_on(self.chosen, journal, verb="destroy", done=progress.done, total=progress.total)
+                    raise
         self._judge()
         return Code.GOOD
 

@@ -15,7 +15,7 @@ import msgspec
 from interlace.cli.exits import Code, Exit
 
 if TYPE_CHECKING:
-    from interlace.cli.gke_apply import _Run
+    from interlace.cli.gke_apply import Run
     from interlace.cli.gke_engine import Session
     from interlace.fabric.family import SoftwareTuple
     from interlace.gke.client import Client
@@ -44,7 +44,7 @@ def check_kubeconfig(kubeconfig: str | None, *, context: str | None) -> None:
         raise Exit(Code.REFUSED, str(error)) from None
 
 
-async def apply_objects(chosen: Session, run: _Run, wanted: Objects) -> Code:
+async def apply_objects(chosen: Session, run: Run, wanted: Objects) -> Code:
     """Apply and wait; says in ``run`` what came of it. Raises Exit, KubeErrors and GkeErrors."""
     if chosen.simulated and not wanted.kubeconfig and not wanted.context:
         run.objects = "Kubernetes objects: not applied, a simulated cluster has no API server (--kubeconfig names one)"

@@ -63,9 +63,9 @@ class Client:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience
-        tries, connects, renew = 0, 0, False
+        tries, connects, refused = 0, 0, ""
         while True:
-            headers = await self._authorizer.headers(renew=renew)
+            headers = await self._authorizer.headers(refused=refused)
             tries += 1
             answer: Answer | None = None
             why = ""
@@ -87,14 +87,14 @@ class Client:
                 if answer.good:
                     return answer.body
             step = what_next(request, answer)
-            if step is Next.RENEW and not renew:
-                renew = True
+            if step is Next.RENEW and not refused:
+                refused = headers.get("authorization", "none")
                 continue
             if step is Next.LOOK:
                 raise Unsure(request, why or refusal(answer).message if answer else why)
             wait = pause(tries, asked=retry_after(answer.headers) if answer else None, chance=random.random())
             if step is Next.AGAIN and loop.time() + wait <= deadline:
-                renew = False
+                refused = ""
                 await asyncio.sleep(wait)
                 continue
             if answer is None:

@@ -22,15 +22,15 @@ _LOGIN: Final = "Log in with `gcloud auth application-default login`, or point G
 class Authorizer(Protocol):
     """Gives the headers that a request needs."""
 
-    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
-        """Headers; ``renew``: Google refused the last ones. Raises CredentialsError."""
+    async def headers(self, *, refused: str = "") -> Mapping[str, str]:
+        """Headers; ``refused``: the authorization that was not taken, if one was. Raises CredentialsError."""
         ...
 
 
 class Anonymous:
     """For a simulation: no credentials leave this machine."""
 
-    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:  # noqa: ARG002  the protocol's signature
+    async def headers(self, *, refused: str = "") -> Mapping[str, str]:  # noqa: ARG002  the protocol's signature
         return {}
 
 
@@ -41,18 +41,18 @@ class GoogleCredentials:
         self._lock = asyncio.Lock()
         self._credentials: Any = None
 
-    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
-        """Headers with a token that is valid. Raises CredentialsError."""
+    async def headers(self, *, refused: str = "") -> Mapping[str, str]:
+        """Headers with a token that is valid and not the refused one. Raises CredentialsError."""
         async with self._lock:
             try:
                 async with asyncio.timeout(LIMIT):
-                    return await asyncio.to_thread(self._headers, renew=renew)
+                    return await asyncio.to_thread(self._headers, refused=refused)
             except TimeoutError:
                 raise CredentialsError(
                     f"Google credentials: none within {LIMIT:.0f} s", remedy=f"Check the network. {_LOGIN}"
                 ) from None
 
-    def _headers(self, *, renew: bool) -> dict[str, str]:
+    def _headers(self, *, refused: str) -> dict[str, str]:
         try:
             auth = importlib.import_module("google.auth")
             errors = importlib.import_module("google.auth.exceptions")
@@ -65,7 +65,7 @@ class GoogleCredentials:
         try:
             if self._credentials is None:
                 self._credentials, _ = auth.default(scopes=[SCOPE])
-            if renew or not self._credentials.valid:
+            if not self._credentials.valid or refused == f"Bearer {self._credentials.token}":
                 self._credentials.refresh(transport.Request())
         except errors.DefaultCredentialsError:
             raise CredentialsError("Google credentials: none were found", remedy=_LOGIN) from None

@@ -45,8 +45,8 @@ class Tokens:
     def __init__(self) -> None:
         self.number = 1
 
-    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
-        self.number += renew
+    async def headers(self, *, refused: str = "") -> Mapping[str, str]:
+        self.number += refused == f"Bearer {self.number}"
         return {"authorization": f"Bearer {self.number}"}
 
 
@@ -181,9 +181,11 @@ async def test_a_token_is_fetched_once_and_again_when_it_was_refused(
     async with asyncio.TaskGroup() as group:
         found = [group.create_task(credentials.headers()) for _ in range(5)]
     assert {each.result()["authorization"] for each in found} == {"Bearer secret-1"}
-    assert (await credentials.headers(renew=True))["authorization"] == "Bearer secret-2"
+    async with asyncio.TaskGroup() as group:
+        found = [group.create_task(credentials.headers(refused="Bearer secret-1")) for _ in range(5)]
+    assert {each.result()["authorization"] for each in found} == {"Bearer secret-2"}
     state[0] = 400
     with pytest.raises(CredentialsError, match="cannot be refreshed") as caught:
-        await credentials.headers(renew=True)
+        await credentials.headers(refused="Bearer secret-2")
     assert "secret" not in str(caught.value)
     assert "gcloud auth application-default login" in str(caught.value)

@@ -26,6 +26,8 @@ class Row(NamedTuple):
     """How many wait in vain."""
     heals: bool = True
     """Whether the same command finishes it once the fault is gone."""
+    left: bool = False
+    """Whether what failed exists all the same."""
 
 
 NETWORK = r"POST .*/global/networks$"
@@ -70,6 +72,7 @@ ROWS = {
         "create nodePool/gpu-pool",
         ("policy of the organization",),
         heals=False,
+        left=True,
     ),
     "stockout": Row(
         Fault(kind=Kind.STOCKOUT, match=POOL),
@@ -77,6 +80,7 @@ ROWS = {
         "create nodePool/gpu-pool",
         ("GCE_STOCKOUT", "no free machines", "GKE keeps trying", "another zone"),
         heals=False,
+        left=True,
     ),
     "stockout of some": Row(
         Fault(kind=Kind.PARTIAL_STOCKOUT, match=POOL),
@@ -84,6 +88,7 @@ ROWS = {
         "create nodePool/gpu-pool",
         ("GCE_STOCKOUT", "no free machines"),
         heals=False,
+        left=True,
     ),
     "GPU quota at the end": Row(
         Fault(kind=Kind.QUOTA_AT_COMPLETION, match=POOL),
@@ -91,6 +96,7 @@ ROWS = {
         "create nodePool/gpu-pool",
         ("GPU", "raised"),
         heals=False,
+        left=True,
     ),
     "an error without statusMessage": Row(
         Fault(kind=Kind.ERROR_ONLY, match=POOL),
@@ -98,6 +104,7 @@ ROWS = {
         "create nodePool/gpu-pool",
         ("GPU", "raised"),
         heals=False,
+        left=True,
     ),
     "still in use": Row(
         Fault(kind=Kind.IN_USE, match=r"POST .*/subnetworks$", after=1),
@@ -156,6 +163,11 @@ async def test_a_fault_is_told_with_cause_and_remedy_and_holds_up_only_what_need
     for each in run.endings.values():
         if each.state == "blocked":
             assert str(each.because) == row.task
+
+    names = {path.rpartition("/")[2] for path in sky.paths()}
+    for task, ending in run.endings.items():
+        left = ending.state == "done" or (str(task) == row.task and row.left)
+        assert (task.key.name in names) is left, f"what remains of {task}"
 
     sky.world.faults.active.clear()
     again = await apply_on(sky, tmp_path)

@@ -59,6 +59,13 @@ def test_markdown_for_a_pull_request(bed: Ground) -> None:
     assert "| `+` | `network/high-net-1` | create |" in text
 
 
+def test_without_live_prices_the_table_is_shown_and_that_is_said(bed: Ground) -> None:
+    told = bed.run("plan", "--live-prices")
+    assert told.exit_code == 0
+    assert "those of the dated table are shown" in told.stderr
+    assert "about 200 USD an hour" in told.stdout
+
+
 def test_drift_is_told_by_the_exit_code_only_when_that_is_asked_for(bed: Ground) -> None:
     bed.run("apply", "--yes")
     rule = next(path for path in bed.made() if path.endswith("high-internal-1"))
