@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from ipaddress import IPv4Network, ip_network
 from typing import Final
@@ -274,8 +274,10 @@ def _names(cluster: FabricCluster) -> Iterator[SpecError]:
     for index, pool in enumerate(cluster.spec.pools):
         if pool.placement is not None:
             found.append((f"/spec/pools/{index}/placement", names.policy(cluster, pool)))
-    for pointer, name in _once(found):
-        if len(name) > LONGEST or re.fullmatch(NAME, name) is None:
+    named: set[str] = set()  # one name is enough of those that stand in one place
+    for pointer, name in found:
+        if pointer not in named and (len(name) > LONGEST or re.fullmatch(NAME, name) is None):
+            named.add(pointer)
             yield SpecError(
                 "the name that follows is not taken",
                 pointer=pointer,
@@ -284,18 +286,6 @@ def _names(cluster: FabricCluster) -> Iterator[SpecError]:
                 remedy="give the cluster a shorter name, or the networks another prefix",
             )
     yield from _doubles(nics, cluster)
-
-
-def _once(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """One name for each pointer and fault is enough."""
-    seen: set[str] = set()
-    for pointer, name in found:
-        bad = len(name) > LONGEST or re.fullmatch(NAME, name) is None
-        if bad and pointer in seen:
-            continue
-        if bad:
-            seen.add(pointer)
-        yield pointer, name
 
 
 def _doubles(nics: tuple[names.NicNames, ...], cluster: FabricCluster) -> Iterator[SpecError]:
