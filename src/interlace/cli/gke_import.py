@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from interlace.gke.describing import Described
     from interlace.rules.finding import Finding
 
-LONGEST = 4 << 20
+LONGEST = 1 << 20
 """Bytes of a page."""
 
 

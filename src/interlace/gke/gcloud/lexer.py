@@ -13,11 +13,13 @@ from interlace.gke.gcloud.words import Part, Word
 
 OPERATORS: Final = ("&&", "||", ";;", "<<<", "<<", ">>", "&>", ">&", "<&", ";", "|", "&", ">", "<", "(", ")")
 
+_OPERATOR_STARTS: Final = frozenset("&|;<>()")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BRACED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=])(.*))?\Z", re.DOTALL)
 _CURRENT_PROJECT: Final = re.compile(
     r"\s*gcloud\s+config\s+(?:get-value|get|list\s+--format\S*)\s+(?:core/)?project\b[^;&|]*\Z"
 )
+_LINE_END: Final = re.compile(r"\\[ \t]*(?:\n|\Z)")
 _COMMAND: Final = re.compile(r"(\$\s+)?(gcloud|kubectl)\s|```")
 _FOREIGN: Final = "\u201c\u201d\u2018\u2019\u00a0"
 _PLAIN_ENDS: Final = " \t\n\\'\"$`&|;<>()" + _FOREIGN
@@ -95,15 +97,15 @@ class Lexer:
         if self.ended:
             return None
         line = self.line
-        for operator in OPERATORS:
-            if self.text.startswith(operator, self.at):
-                self._step(len(operator))
-                return Word((), line, operator)
+        if self.text[self.at] in _OPERATOR_STARTS:
+            operator = next(each for each in OPERATORS if self.text.startswith(each, self.at))
+            self._step(len(operator))
+            return Word((), line, operator)
         return Word(tuple(self._parts()), line)
 
     def _continues(self) -> bool:
         """Whether the backslash here ends the line."""
-        return not self.text[self.at + 1 : self.at + 1 + len(self.rest_of_line())].rstrip("\n").strip()
+        return _LINE_END.match(self.text, self.at) is not None
 
     def _continue(self) -> bool:
         """Pass a backslash at the end of a line; whether the command goes on in the next one."""
@@ -123,8 +125,10 @@ class Lexer:
 
     def _joins(self) -> bool:
         """Whether the backslash here joins this word with the one that begins the next line."""
+        if not self.text.startswith("\\\n", self.at):
+            return False
         following = self.next_line()
-        return self.rest_of_line() == "\\" and following[:1].strip() != "" and not _COMMAND.match(following)
+        return following[:1].strip() != "" and not _COMMAND.match(following)
 
     def _step(self, count: int) -> None:
         self.line += self.text.count("\n", self.at, self.at + count)
@@ -139,7 +143,7 @@ class Lexer:
                 continue
             if char in " \t\n" or (char == "\\" and self._continues()):
                 break
-            if any(self.text.startswith(operator, self.at) for operator in OPERATORS):
+            if char in _OPERATOR_STARTS:
                 break
             if char == "\\":
                 parts.append(Part("text", self.text[self.at + 1 : self.at + 2], quoted=True))

@@ -14,6 +14,12 @@ from interlace.gke.gcloud.refusal import PageError
 from interlace.gke.gcloud.statements import Assignment, Command, Loop, Note, Page, Statement
 from interlace.gke.gcloud.words import Part, Word
 
+LONGEST: Final = 20_000
+"""Characters of a line in which commands are looked for."""
+
+_MATTERS: Final = re.compile(r"gcloud|[={}\\]|--|<<|^(?:for|if|while|until|case|function)\b|\(\)")
+"""What stands in every line that may be more than text outside of loops and conditions."""
+
 _PREFIX: Final = r"(?:(?:time|sudo|command|env)\s+)?(?:[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'();&|]*)\s+)*"
 _GCLOUD: Final = re.compile(rf"{_PREFIX}gcloud(?=\s)(?!\s+(?:CLI|SDK|-{{1,2}}\s)\b)")
 _ASSIGNS: Final = re.compile(r"(?:(?:export|readonly|declare|local|typeset)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)=")
@@ -60,7 +66,11 @@ class _Reader:
         while not lexer.ended:
             lexer.skip_blanks()
             rest = lexer.rest_of_line()
-            if re.match(r"\$\s+\S", rest):
+            if not loop and not self.open and not _MATTERS.search(rest):
+                lexer.skip_line()
+            elif len(rest) > LONGEST:
+                self._long(rest)
+            elif re.match(r"\$\s+\S", rest):
                 lexer.skip(1)
             elif not rest.strip() or rest[0] == "#" or rest.startswith("```"):
                 lexer.skip_line()
@@ -83,6 +93,12 @@ class _Reader:
         if loop:
             raise PageError("the loop has no end", line=loop, remedy="Write done after its last command.")
         return found
+
+    def _long(self, rest: str) -> None:
+        """Pass over a line that nobody wrote by hand, unless it may hold a command."""
+        if "gcloud" in rest:
+            raise PageError(f"the line is longer than {LONGEST} characters", line=self.lexer.line)
+        self.lexer.skip_line()
 
     def _stray(self) -> None:
         line, start = self.lexer.line, self.lexer.at

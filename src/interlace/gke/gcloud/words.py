@@ -21,6 +21,9 @@ _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _MOST: Final = 4096
 """No page makes more words than this of one: a loop over a billion numbers is a mistake."""
 
+_MOST_BRACES: Final = 12
+"""Braces of one word."""
+
 
 class Part(msgspec.Struct, frozen=True):
     """A piece of a word. ``kind``: plain text, a variable, a sum, the current project, or something not taken.
@@ -91,7 +94,10 @@ def expand(word: Word, variables: Variables, *, project: str = "") -> list[str]:
             current, begun = [], False
     if begun:
         fields.append("".join(current))
-    if any(part.kind == "text" and not part.quoted and _BRACES.search(part.text) for part in word.parts):
+    plain = "".join(part.text for part in word.parts if part.kind == "text" and not part.quoted)
+    if "{" in plain and _BRACES.search(plain):
+        if plain.count("{") > _MOST_BRACES:
+            _too_many(word)
         return [each for field in fields for each in _braces(field, word)]
     return fields
 
