@@ -152,6 +152,7 @@ def _show(findings: Iterable[Finding], title: str, *, as_json: bool) -> None:
 
 
 def _print(findings: tuple[Finding, ...], *, title: str) -> None:
+    from rich.padding import Padding
     from rich.text import Text
 
     from interlace.cli.printing import echo
@@ -160,8 +161,8 @@ def _print(findings: tuple[Finding, ...], *, title: str) -> None:
 
     echo(Text(plain(title)))
     for line in lines(findings):
-        text = Text(line)
+        text = Text(line.lstrip())
         severity = line.partition(" ")[0]
         if severity in _STYLES:
             text.stylize(_STYLES[severity], 0, len(severity))
-        echo(text)
+        echo(Padding(text, (0, 0, 0, len(line) - len(line.lstrip()))))

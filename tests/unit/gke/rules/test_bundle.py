@@ -134,11 +134,8 @@ def test_a_flavour_is_a_family_a_machine_type_or_a_transport(name: str, family: 
 
 
 def test_a_smaller_machine_with_the_same_gpus_beside_the_pool_is_for_other_work() -> None:
-    other = {
-        "name": "inference",
-        "config": {"machineType": "a3-highgpu-1g", "accelerators": [{"acceleratorCount": "1"}]},
-    }
-    other["config"]["accelerators"][0]["acceleratorType"] = "nvidia-h100-80gb"
+    one = {"acceleratorType": "nvidia-h100-80gb", "acceleratorCount": "1"}
+    other = {"name": "inference", "config": {"machineType": "a3-highgpu-1g", "accelerators": [one]}}
     beside = put(healthy(), {"/cluster/nodePools/-": other})
     assert not errors(check(beside))
     assert not errors(check(put(beside, {"/want": GONE})))
