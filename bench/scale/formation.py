@@ -6,6 +6,7 @@ Invariant: times are those at which the API or a kubelet said so; requests come 
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -37,7 +38,9 @@ class Formed(msgspec.Struct, frozen=True, kw_only=True):
     ready: float
     """Status shows every node Ready."""
     imex: float
-    """Start of ``nvidia-imex`` (simulated) as measured, the slowest node; 0 where none ran."""
+    """Start of ``nvidia-imex`` (simulated) as measured, on the node whose channel came last; 0 where it did not run."""
+    imex_median: float = 0.0
+    """The same, median of all nodes."""
     requests: int
     """Watches and Leases apart."""
     gone: float
@@ -90,6 +93,7 @@ async def form(
     await jobs.formed(name, count=count)
     ready = time.time()
     starts = await imex_starts(cluster, {pod.spec.node_name for pod in jobs.pods(name)})
+    last = max(marks.pod_times(since=began), key=lambda times: times.prepared or 0.0).node
     deleted = time.time()
     await jobs.remove(name)
     await jobs.gone()
@@ -100,14 +104,15 @@ async def form(
         bound=round(marks.last("bound") - began, 3),
         prepared=round(marks.last("prepared") - began, 3),
         ready=round(ready - began, 3),
-        imex=round(max(starts, default=0.0), 3),
+        imex=round(starts.get(last, 0.0), 3),
+        imex_median=round(statistics.median(starts.values()), 3) if starts else 0.0,
         requests=requests.total(),
         controller=sum(number for what, number in requests.items() if what.startswith("controller ")),
         gone=round(gone - deleted, 3),
     )
 
 
-async def imex_starts(cluster: Cluster, nodes: set[str]) -> list[float]:
+async def imex_starts(cluster: Cluster, nodes: set[str]) -> dict[str, float]:
     """Seconds from the start of ``nvidia-imex`` to READY on each of these nodes that is whole, by its imex-host."""
     hosts = [pod for pod in cluster.our_pods("imex-host") if pod.spec.node_name in nodes & cluster.fleet.nodes.keys()]
     limit = aiohttp.ClientTimeout(total=METRICS_LIMIT)
@@ -118,5 +123,5 @@ async def imex_starts(cluster: Cluster, nodes: set[str]) -> list[float]:
                 return parse_start(await answer.text())
 
         async with asyncio.TaskGroup() as group:
-            reads = [group.create_task(read(pod.status.pod_ip)) for pod in hosts]
-    return [seconds for task in reads if (seconds := task.result()) > 0]
+            reads = {pod.spec.node_name: group.create_task(read(pod.status.pod_ip)) for pod in hosts}
+    return {node: seconds for node, task in reads.items() if (seconds := task.result()) > 0}

@@ -39,8 +39,7 @@ def calculate(crowd: Crowd, *, nodes: int = NODES) -> list[Line]:
     a_member = _slope(empty, full, "controller", by=members)
     base = alone.controller - a_node * alone.nodes
     settings, agents = ControllerSettings(identity="paper"), AgentSettings(node_name="paper")
-    sweeps = nodes / agents.sweep_interval
-    renewals = nodes * WATCHES / (1.5 * Pace().watch)
+    sweeps, renewals = at_rest(nodes=nodes, members=nodes)
     requests = statistics.median(one.requests / one.pods for one in full.formed)
     bytes_a_pod = statistics.median([full.clique_bytes]) / full.formed[0].pods
     pods = nodes * JOBS_AN_HOUR / 3600
@@ -88,6 +87,12 @@ def calculate(crowd: Crowd, *, nodes: int = NODES) -> list[Line]:
             how=f"{1000 * a_member:.2f} kB more a node that is in a domain of {crowd.per_domain}",
         ),
     ]
+
+
+def at_rest(*, nodes: int, members: int) -> tuple[float, float]:
+    """Reads of prepared claims, and watches that begin anew, a second, as the settings give them."""
+    sweeps = members / AgentSettings(node_name="paper").sweep_interval
+    return sweeps, nodes * WATCHES / (1.5 * Pace().watch)
 
 
 def _slope(before: State, after: State, figure: str, *, by: int) -> float:

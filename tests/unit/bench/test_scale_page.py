@@ -31,7 +31,7 @@ def _state(what: str, *, nodes: int, domains: int = 0, prepared: float = 1.0, me
     )
 
 
-def _crowd(*, prepared: float = 1.4, memory: float = 80.0, asked: int = 30) -> Crowd:
+def _crowd(*, prepared: float = 1.4, memory: float = 80.0, asked: int = 6) -> Crowd:
     return Crowd(
         server="real",
         nodes=1000,
@@ -71,15 +71,17 @@ def test_a_crowd_within_its_budgets_holds() -> None:
     assert page.crowd_holds(_crowd())
     shown = page.crowd_table(_crowd())
     assert "1.40 | 1.50 (1.5 × alone) | met" in shown
-    assert "| 0.50 | 1 | met |" in shown
+    assert "| 0.10 | 1 | met |" in shown
 
 
 @pytest.mark.parametrize(
-    "crowd", [_crowd(prepared=1.6), _crowd(memory=151.0), _crowd(asked=90)], ids=["slow", "large", "busy"]
+    ("crowd", "missed"),
+    [(_crowd(prepared=1.6), 1), (_crowd(memory=151.0), 1), (_crowd(asked=30), 1), (_crowd(asked=90), 2)],
+    ids=["slow", "large", "busy in the long run", "busy"],
 )
-def test_each_budget_of_a_crowd_can_be_missed(crowd: Crowd) -> None:
+def test_each_budget_of_a_crowd_can_be_missed(crowd: Crowd, missed: int) -> None:
     assert not page.crowd_holds(crowd)
-    assert page.crowd_table(crowd).count("**missed**") == 1
+    assert page.crowd_table(crowd).count("**missed**") == missed
 
 
 def test_the_last_channel_is_measured_from_the_last_binding_and_less_the_start_of_imex() -> None:
