@@ -86,6 +86,12 @@ def calculate(crowd: Crowd, *, nodes: int = NODES) -> list[Line]:
             unit="MB",
             how=f"{1000 * a_member:.2f} kB more a node that is in a domain of {crowd.per_domain}",
         ),
+        Line(
+            what="memory of one kube-apiserver, with all that nodes, kubelets and the platform put there",
+            value=alone.apiserver + _slope(alone, full, "apiserver", by=full.nodes - alone.nodes) * nodes,
+            unit="MB",
+            how=f"{alone.apiserver:.0f} MB with {alone.nodes} nodes, {full.apiserver:.0f} MB with {full.nodes} and domains",
+        ),
     ]
 
 
