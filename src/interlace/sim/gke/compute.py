@@ -97,9 +97,7 @@ def _insert(world: World, call: Call, collection: str) -> Operation:
 
 def _delete(world: World, call: Call, collection: str) -> Operation:
     path = call.path
-    found(world, path)
-    if path in world.store.leaving:
-        raise not_ready(path)
+    idle(world, path)
     user = user_of(world, path, collection)
     if user is not None:
         raise in_use(_SINGULAR[collection], path, user)
@@ -116,6 +114,14 @@ def found(world: World, path: str) -> Json:
     document = world.store.get(path)
     if document is None:
         raise not_found("compute", path)
+    return document
+
+
+def idle(world: World, path: str) -> Json:
+    """The resource; 404 without one, 400 while an operation on it runs."""
+    document = found(world, path)
+    if any(operation.target == path for operation in world.operations.running()):
+        raise not_ready(path)
     return document
 
 
@@ -157,9 +163,7 @@ def _uses(pool: Json, collection: str, name: str) -> bool:
 
 def _patched(world: World, call: Call, collection: str) -> Operation:
     path = call.path
-    current, body = found(world, path), call.body or {}
-    if path in world.store.leaving:
-        raise not_ready(path)
+    current, body = idle(world, path), call.body or {}
     if collection == "networks":
         document = networks.patch_network(current, body)
     elif collection == "subnetworks":
@@ -173,7 +177,7 @@ def _patched(world: World, call: Call, collection: str) -> Operation:
 
 def _replaced(world: World, call: Call, collection: str) -> Operation:  # noqa: ARG001  the form of a change
     """PUT of a firewall rule: what the body leaves out goes back to its default."""
-    current = found(world, call.path)
+    current = idle(world, call.path)
     kept = {key: current[key] for key in ("id", "creationTimestamp")}
     document = networks.firewall(world, call, call.path, {"name": current["name"]} | (call.body or {})) | kept
     return _change(world, call, call.path, document, "update")
@@ -181,7 +185,7 @@ def _replaced(world: World, call: Call, collection: str) -> Operation:  # noqa: 
 
 def _private_access(world: World, call: Call, collection: str) -> Operation:  # noqa: ARG001  the form of a change
     path = call.path.rpartition("/")[0]
-    current = found(world, path)
+    current = idle(world, path)
     wanted = (call.body or {}).get("privateIpGoogleAccess", False)
     document = networks.refreshed(current | {"privateIpGoogleAccess": wanted})
     return _change(world, call, path, document, "setPrivateIpGoogleAccess")

@@ -77,8 +77,9 @@ def subnetwork(world: World, call: Call, path: str, body: Json) -> Json:
 
 
 def check_overlap(world: World, owner: str, span: ipaddress.IPv4Network) -> None:
-    """400 when ``span`` overlaps a range of a subnetwork of the network ``owner``."""
-    for path, other in world.store.of(owner.split("/")[1], "subnetworks"):
+    """400 when ``span`` overlaps a range of a subnetwork of the network ``owner``, also of one that is being made."""
+    pending = [each for each in world.store.creating.items() if "/subnetworks/" in each[0]]
+    for path, other in (*world.store.of(owner.split("/")[1], "subnetworks"), *pending):
         if not other["network"].endswith(f"/{owner}"):
             continue
         ranges = [other["ipCidrRange"], *(each["ipCidrRange"] for each in other.get("secondaryIpRanges", []))]

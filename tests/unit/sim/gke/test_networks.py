@@ -194,3 +194,19 @@ def test_an_unknown_place_is_named(cloud: Clouded) -> None:
     assert "mars-north1" in cloud.refused("POST", f"{path}/subnetworks", body)[2]
     assert cloud.refused("GET", path)[0] == 404
     assert cloud.refused("GET", ZONE.replace("us-central1-a", "us-central1-z"))[0] == 404
+
+
+def test_a_range_is_taken_from_the_request_on(cloud: Clouded) -> None:
+    cloud.network()
+    body = {"network": "global/networks/example-net-1", "ipCidrRange": "192.168.1.0/24"}
+    cloud.good("POST", f"{REGION}/subnetworks", body | {"name": "one"})
+    assert "conflicts" in cloud.refused("POST", f"{REGION}/subnetworks", body | {"name": "two"})[2]
+
+
+def test_what_is_being_changed_is_not_changed_again(cloud: Clouded) -> None:
+    cloud.network()
+    cloud.good("PATCH", NETWORK, {"mtu": 1460})
+    assert cloud.refused("PATCH", NETWORK, {"mtu": 1500})[:2] == (400, "resourceNotReady")
+    assert cloud.refused("DELETE", NETWORK)[:2] == (400, "resourceNotReady")
+    cloud.wait()
+    cloud.do("PATCH", NETWORK, {"mtu": 1500})
