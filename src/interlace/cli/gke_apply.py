@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -159,7 +160,7 @@ class Run:
         if not quiet:
             price = await price_of(self.chosen, None, live_prices=False)
             lines = view.tree(plan, price=price, simulated=self.chosen.simulated)
-            click.echo(view.text_of(lines), nl=False, err=True)
+            view.show(lines, stream=sys.stderr)
         self._refuse(plan)
         return plan, picture
 

@@ -34,7 +34,7 @@ def drift(*, file: str, endpoint: str | None, state: str | None, as_json: bool, 
             answer = view.document(found, price=price, simulated=chosen.simulated)
             click.echo(msgspec.json.encode(answer).decode())
         elif differs:
-            click.echo(view.text_of(view.tree(found, price=None, simulated=chosen.simulated)), nl=False)
+            view.show(view.tree(found, price=None, simulated=chosen.simulated))
         else:
             click.echo(f"{view.title(found, simulated=chosen.simulated)}: as the file says")
         return Code.BAD if exit_code and differs else Code.GOOD

@@ -63,7 +63,7 @@ def plan(
             click.echo(view.text_of(view.markdown(found, price=price, simulated=chosen.simulated)), nl=False)
         else:
             lines = view.tree(found, price=price, simulated=chosen.simulated, all_steps=all_steps)
-            click.echo(view.text_of(lines), nl=False)
+            view.show(lines)
         return Code.BAD if exit_code and not found.empty else Code.GOOD
 
     run_engine(main())

@@ -5,8 +5,9 @@ Invariant: all three say the same; a replacement is named as one, and so is that
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import msgspec
 
@@ -24,6 +25,8 @@ _WORDS: Final = (
     ("foreign", "not ours"),
     ("keep", "as they are meant"),
 )
+_MARK: Final = re.compile(r"[│├└─ ]+ ([+~±!-]) ")
+_STYLES: Final = {"+": "green", "~": "yellow", "±": "bold red", "-": "red", "!": "bold magenta"}
 _LONGEST: Final = 60
 """Characters of a value in text."""
 
@@ -242,6 +245,22 @@ def _value(value: Any) -> str:
 def _cell(text: str) -> str:
     """Safe in a cell of a table."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def show(lines: Iterable[str], *, stream: TextIO | None = None) -> None:
+    """Print lines; on a terminal the marks have colours, unless NO_COLOR is set."""
+    from rich.text import Text
+
+    from interlace.cli.printing import echo
+
+    text = Text()
+    for line in lines:
+        start = len(text)
+        text.append(f"{line}\n")
+        if mark := _MARK.match(line):
+            text.stylize(_STYLES[mark[1]], start + mark.start(1), start + len(line))
+    text.rstrip()
+    echo(text, stream=stream)
 
 
 def text_of(lines: Iterable[str]) -> str:

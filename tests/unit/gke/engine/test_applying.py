@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from interlace.gke.scheduling import critical_path
+from interlace.sim.gke.operations import Operation
 from tests.unit.gke.engine.sky import MEGA, SMALL, Sky, apply_on, destroy_on, plan_on
 
 pytestmark = pytest.mark.looptime
@@ -58,3 +60,26 @@ async def test_destroying_leaves_what_stood_there_before(tmp_path: Path) -> None
     endings = await destroy_on(sky, tmp_path)
     assert {str(ending.reason) for ending in endings.values() if ending.reason} == set()
     assert sky.paths() == before
+
+
+async def test_a_cluster_never_has_two_operations_of_ours(tmp_path: Path) -> None:
+    pools = "".join(f"    - name: more-{number}\n      nodes: 0\n" for number in range(4))
+    sky = Sky(text=SMALL + pools, seconds=1.0)
+    run = await apply_on(sky, tmp_path)
+    assert set(run.states().values()) == {"done"}
+    times = sorted((each.started, each.ended) for each in _operations(sky) if each.service == "container")
+    assert len(times) == 6
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(times))
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+async def test_no_more_run_at_once_than_allowed(tmp_path: Path, parallel: int) -> None:
+    sky = Sky(text=SMALL, seconds=1.0)
+    await apply_on(sky, tmp_path, parallel=parallel)
+    found = _operations(sky)
+    most = max(sum(each.started <= moment.started < each.ended for each in found) for moment in found)
+    assert most == parallel
+
+
+def _operations(sky: Sky) -> list[Operation]:
+    return list(sky.world.operations._all.values())
