@@ -12,7 +12,7 @@ from google.auth.credentials import AnonymousCredentials
 from googleapiclient import discovery
 from googleapiclient.errors import HttpError
 
-from interlace.sim.gke import GkeServer, Kind
+from interlace.sim.gke import Durations, GkeServer, Kind
 from tests.unit.sim.gke.cloud import cluster_body, pool_body
 from tests.unit.sim.gke.served import served
 
@@ -139,7 +139,7 @@ async def test_a_resource_of_compute_is_inserted_got_listed_and_deleted(
 
 
 async def test_clusters_and_pools_are_created_got_listed_and_deleted() -> None:
-    async with served() as fake:
+    async with served(latency=Durations(cluster=1000)) as fake:
         google = Google(fake)
         clusters = google.locations.clusters()
         body = {"cluster": cluster_body()}
@@ -153,6 +153,10 @@ async def test_clusters_and_pools_are_created_got_listed_and_deleted() -> None:
         with pytest.raises(HttpError) as error:
             await google.run(clusters.delete(name=CLUSTER))
         assert error.value.error_details[0]["reason"] == "CLUSTER_ALREADY_HAS_OPERATION"
+        fake.world.durations = Durations()
+        operation = fake.world.operations.find(started["name"])
+        assert operation is not None
+        fake.finish(operation)
         await google.poll(started)
         found = await google.run(clusters.get(name=CLUSTER))
         assert (await google.run(clusters.list(parent=PARENT)))["clusters"] == [found]
