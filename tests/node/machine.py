@@ -38,6 +38,11 @@ def identities(entries: Iterable[str]) -> set[str]:
     return {found for entry in entries for found in _IDENTITY.findall(entry)}
 
 
+def container_id(pod: dict[str, Any]) -> str:
+    """Of the Pod's first container; another one after a restart."""
+    return str(pod["status"]["containerStatuses"][0]["containerID"])
+
+
 def container_pid(pod: dict[str, Any]) -> int:
     """First process of the Pod's first container, as the machine counts."""
     identity = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")

@@ -13,7 +13,7 @@ from interlace.kube.untyped import untyped
 from interlace.node.proto import dra_v1_pb2 as pb
 from testbed.node import Node
 from tests.node import gpus, jobs
-from tests.node.machine import find_process, read_checkpoint
+from tests.node.machine import container_id, find_process, read_checkpoint
 from tests.node.world import DEPLOYMENT, EVENT, NAMESPACE, POD, WITHIN, WORKLOAD_IMAGE, World, until_clean
 from tests.waiting import eventually
 
@@ -54,7 +54,7 @@ async def test_a_pod_that_outlives_its_domain_keeps_its_channel_is_told_and_leav
     await delete_domain(node, namespace)
     await until_said(node, namespace, "was deleted while this Pod runs: the Pod keeps its channel")
     (pod,) = await node.until_ready(namespace, labels=jobs.JOB, count=1)
-    assert pod["status"]["containerStatuses"] == before["status"]["containerStatuses"]
+    assert container_id(pod) == container_id(before)
     assert await node.execute(pod, "helper", "open", f"{gpus.CHANNELS}/channel0") == "ENXIO\n"
     await node.client.delete(DEPLOYMENT, jobs.DEPLOYMENT_NAME, namespace=namespace, propagation="Background")
     await node.until_ready(namespace, labels=jobs.JOB, count=0)

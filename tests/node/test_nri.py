@@ -41,7 +41,7 @@ from tests.node.injection import (
     write_image,
 )
 from tests.node.machine import allowed_devices, container_pid
-from tests.node.world import NAMESPACE, POD, WITHIN, World
+from tests.node.world import NAMESPACE, POD, WITHIN, World, run_namespace
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
@@ -73,6 +73,13 @@ async def machine(node: World, tmp_path_factory: pytest.TempPathFactory) -> Asyn
     async with hold(eight_gpus(node, found)):
         yield found
     await put_back(node, found)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def refusals(node: World) -> AsyncIterator[str]:
+    """One namespace for all Pods that are refused."""
+    async with hold(run_namespace(node)) as name:
+        yield name
 
 
 async def events(world: World, namespace: str) -> list[tuple[str, str, str]]:
@@ -145,18 +152,19 @@ async def test_the_daemon_of_an_injected_pod_sees_and_may_use_exactly_the_annota
     ],
 )
 async def test_a_device_that_may_not_be_had_keeps_the_container_from_being_made(
-    node: World, machine: Node, namespace: str, name: str, text: str, reason: str, part: str
+    node: World, machine: Node, refusals: str, name: str, text: str, reason: str, part: str
 ) -> None:
-    await node.apply(asking(name, namespace, text))
-    await until_said(node, namespace, name, reason, part)
+    await node.apply(asking(name, refusals, text))
+    await until_said(node, refusals, name, reason, part)
     # Kubelet has it from containerd, which has it from us.
-    await until_said(node, namespace, name, "Failed", part)
-    (pod,) = await node.pods(namespace, labels=f"job={name}")
+    await until_said(node, refusals, name, "Failed", part)
+    (pod,) = await node.pods(refusals, labels=f"job={name}")
     (status,) = pod["status"]["containerStatuses"]
     assert status["state"].get("running") is None
     assert status["restartCount"] == 0
     assert machine.containerd is not None
     assert machine.containerd.running
+    await node.client.delete(POD, name, namespace=refusals)
 
 
 async def test_a_job_with_an_injected_daemon_completes(node: World, machine: Node, namespace: str) -> None:

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from interlace.api.computedomain import ComputeDomain
 from tests.node import gpus, jobs
-from tests.node.machine import CHECKPOINT, container_pid, find_process, read_checkpoint, specs
+from tests.node.machine import CHECKPOINT, container_id, container_pid, find_process, read_checkpoint, specs
 from tests.node.world import (
     DAEMON_SET,
     DEPLOYMENT,
@@ -56,11 +56,6 @@ async def end_job(world: World, namespace: str) -> None:
 
     await eventually(gone, within=WITHIN, every=0.1, what="the end of the domain")
     await world.until_ready(namespace, labels=jobs.JOB, count=0)
-
-
-def container_id(pod: dict[str, Any]) -> str:
-    """Of the Pod's only container; another one after a restart."""
-    return str(pod["status"]["containerStatuses"][0]["containerID"])
 
 
 async def replaced(world: World, namespace: str, pod: dict[str, Any]) -> bool:

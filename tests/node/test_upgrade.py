@@ -9,6 +9,7 @@ import pytest
 from interlace.api.computedomain import ComputeDomain
 from testbed.node import Node
 from tests.node import gpus, jobs
+from tests.node.machine import container_id
 from tests.node.waves import NAME, wave
 from tests.node.world import DEPLOYMENT, EVENT, NAMESPACE, POD, WITHIN, World, agents, until_clean, until_installed
 from tests.waiting import eventually
@@ -43,6 +44,11 @@ def registered(machine: Node) -> list[str]:
     lines = (machine.box.folder / "kubelet.log").read_text(errors="replace").splitlines()
     part = 'chosenService="'
     return [line.partition(part)[2].partition('"')[0] for line in lines if "Registered DRA plugin" in line]
+
+
+def sockets(machine: Node, folder: str) -> list[str]:
+    """Ours in a folder of kubelet: beside the lock that for handing over and that for kubelet, or for registration."""
+    return [path.name for path in machine.box.path(f"/var/lib/kubelet/{folder}").glob("*.sock")]
 
 
 async def churn(world: World, namespace: str, keep: str) -> dict[str, Any]:
@@ -80,9 +86,11 @@ async def test_pods_come_and_go_while_the_agent_is_upgraded_and_none_is_refused(
     refused = [event.get("message", "") for event in events if event.get("reason", "").startswith("FailedPrepare")]
     assert refused == []
     (pod,) = [pod for pod in await node.pods(namespace, labels=jobs.JOB) if pod["metadata"]["uid"] == kept]
-    assert pod["status"]["containerStatuses"] == steady["status"]["containerStatuses"]
+    assert container_id(pod) == container_id(steady)
     await node.client.delete(DEPLOYMENT, NAME, namespace=namespace, propagation="Background")
     await node.client.delete(ComputeDomain, jobs.DOMAIN_NAME, namespace=namespace)
     await node.until_ready(namespace, labels=jobs.JOB, count=0)
     await until_clean(machine)
     await until_installed(node)
+    found = [len(sockets(machine, folder)) for folder in ("plugins/compute-domain.nvidia.com", "plugins_registry")]
+    assert found == [2, 1]

@@ -261,7 +261,7 @@ class _Agent:
 
     def _ready(self) -> str | None:
         if not self._calls.begun.is_set():
-            return "another agent of this node works, and this one waits for it"
+            return "this agent starts, or waits until another agent of this node has handed over"
         if self._registration.problem is not None:
             return self._registration.problem
         if self._injector is not None and self._injector.problem is not None:
