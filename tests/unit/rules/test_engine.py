@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlace.rules.finding import Finding, lines, ordered, worst
@@ -137,6 +137,7 @@ def test_a_place_is_moved_by_the_longest_origin_above_it() -> None:
     assert moved("/networks/0", origins={"": "/body"}) == "/body/networks/0"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(max_size=5), max_size=4), st.lists(st.text(max_size=5), max_size=4))
 def test_moving_keeps_what_is_below_the_origin(above: list[str], below: list[str]) -> None:
     assert moved(pointer(*above, *below), origins={pointer(*above): "/new"}) == "/new" + pointer(*below)

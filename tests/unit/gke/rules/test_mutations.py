@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlace.gke.observed.bundle import BundleError
@@ -22,7 +22,10 @@ SCALARS = st.one_of(
     st.text(max_size=6),
     st.sampled_from(WORDS),
 )
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner), max_leaves=4
+)
+calm = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BASES = st.sampled_from([mega, reserved, placed, before, asked])
 
 
@@ -50,7 +53,7 @@ def judged(bundle: Bundle) -> None:
         assert each.remedy
 
 
-@settings(max_examples=60, deadline=None)
+@calm
 @given(base=BASES, data=st.data())
 def test_a_bundle_with_changed_places_is_judged_or_refused(base: Any, data: st.DataObject) -> None:
     bundle = base()
@@ -60,7 +63,7 @@ def test_a_bundle_with_changed_places_is_judged_or_refused(base: Any, data: st.D
     judged(json.loads(json.dumps(bundle)))
 
 
-@settings(max_examples=60, deadline=None)
+@calm
 @given(base=BASES, data=st.data())
 def test_a_bundle_with_members_taken_away_or_doubled_is_judged_or_refused(base: Any, data: st.DataObject) -> None:
     bundle = base()
@@ -79,7 +82,7 @@ def test_a_bundle_with_members_taken_away_or_doubled_is_judged_or_refused(base: 
     judged(bundle)
 
 
-@settings(max_examples=60, deadline=None)
+@calm
 @given(st.dictionaries(st.sampled_from(["want", "cluster", "networks", "kubernetes", "quotaInfos"]), VALUES))
 def test_a_bundle_of_anything_is_judged_or_refused(members: dict[str, Any]) -> None:
     judged({**members, "format": "observed-state/1"})

@@ -7,7 +7,7 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlace.gke.observed.quota import Quota, QuotaDetails, QuotaInfo, QuotaRow, Quotas
@@ -104,6 +104,7 @@ VALUES = st.sampled_from(["a", "b"])
 DIMENSIONS = st.dictionaries(KEYS, VALUES, max_size=3)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(DIMENSIONS, max_size=6), DIMENSIONS)
 def test_the_chosen_row_fits_and_no_row_that_fits_is_more_specific(
     rows: list[dict[str, str]], asked: dict[str, str]
