@@ -90,7 +90,7 @@ def calculate(crowd: Crowd, *, nodes: int = NODES) -> list[Line]:
             what="memory of one kube-apiserver, with all that nodes, kubelets and the platform put there",
             value=alone.apiserver + _slope(alone, full, "apiserver", by=full.nodes - alone.nodes) * nodes,
             unit="MB",
-            how=f"{alone.apiserver:.0f} MB with {alone.nodes} nodes, {full.apiserver:.0f} MB with {full.nodes} and domains",
+            how=f"{alone.apiserver:.0f} MB at {alone.nodes} nodes, {full.apiserver:.0f} MB at {full.nodes} in domains",
         ),
     ]
 

@@ -10,6 +10,7 @@ no write meets a new object of an old name. Nothing is swept up before the serve
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -44,7 +45,7 @@ from interlace.domains.sources import Sources
 from interlace.domains.templates import Refusal, Templates
 from interlace.domains.waiting import Patience, Wait, waits
 from interlace.kube.client import Client
-from interlace.kube.errors import ApiError, Conflict, Invalid, NotFound
+from interlace.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound
 from interlace.kube.events import Recorder
 from interlace.kube.log import get_logger
 
@@ -255,13 +256,20 @@ class Reconciler:
         if not opens and (due := debounce.map_due_in(memo.pending, waiting=waiting, grows=grows, now=now)) > 0:
             return due
         memo.pending = None
-        failures: list[ApiError] = []
-        for clique, draft in drafts.items():
+        failures: list[KubeError] = []
+
+        async def write(clique: str, draft: Draft) -> None:
             try:
                 await self._write_clique(domain, draft, current=current.get(clique))
-            except ApiError as error:  # the maps of other cliques are written all the same
+            except KubeError as error:  # the maps of other cliques are written all the same
                 failures.append(error)
-        refusals = [error.message for error in failures if not isinstance(error, Conflict)]
+
+        async with asyncio.TaskGroup() as group:
+            for clique, draft in drafts.items():
+                group.create_task(write(clique, draft))
+        refusals = [
+            error.message for error in failures if isinstance(error, ApiError) and not isinstance(error, Conflict)
+        ]
         if refusals or not failures:
             memo.map_refusal = next(iter(refusals), "")
         if failures:
