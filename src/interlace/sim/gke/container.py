@@ -197,6 +197,9 @@ def _set_size(world: World, call: Call) -> Operation:
     count = (call.body or {}).get("nodeCount", 0)
     if count < 0:
         raise bad_request("node_count must not be negative.")
+    running = 0 if path in world.shortages else document["initialNodeCount"]
+    if count > running:
+        nodepools.check_quota(world, call.project, document, (count - running) * len(document["locations"]))
     wanted = document | {"initialNodeCount": count}
     nodepools.release(world, call.project, path)
     struck = world.faults.striking(call.line, nodepools.SHORTAGES)

@@ -147,7 +147,7 @@ def check(world: World, call: Call, cluster_path: str, cluster: Json, document: 
         raise bad_request(f'No valid versions with the prefix "{document["version"]}" found.')
     check_networks(world, cluster, document)
     _check_policy(world, call, document)
-    _check_quota(world, call, document)
+    check_quota(world, call.project, document, document["initialNodeCount"] * len(document["locations"]))
 
 
 def check_networks(world: World, cluster: Json, document: Json) -> None:
@@ -182,10 +182,10 @@ def _check_policy(world: World, call: Call, document: Json) -> None:
         raise bad_request(f'Resource policy "{name}" does not exist in {place}.')
 
 
-def _check_quota(world: World, call: Call, document: Json) -> None:
+def check_quota(world: World, project: str, document: Json, machines: int) -> None:
+    """403 unless ``machines`` more of a pool fit into every quota."""
     config, region = document["config"], region_of(document["locations"][0])
-    machines = document["initialNodeCount"] * len(document["locations"])
-    for name, wanted, limit, used in demands(world, call.project, region, config, machines):
+    for name, wanted, limit, used in demands(world, project, region, config, machines):
         if used + wanted > limit:
             left = limit - used
             raise Refusal(

@@ -128,6 +128,14 @@ def test_gpus_beyond_the_quota_are_refused_at_once(cloud: Clouded) -> None:
     assert "PREEMPTIBLE_" in cloud.refused("POST", POOLS, {"nodePool": pool_body(config=spot)})[2]
 
 
+def test_a_pool_grows_only_as_far_as_the_quota(cloud: Clouded) -> None:
+    cloud.pool(initialNodeCount=1)
+    assert cloud.refused("POST", f"{POOL}:setSize", {"nodeCount": 3})[0] == 403
+    cloud.do("POST", f"{POOL}:setSize", {"nodeCount": 2})
+    cloud.do("POST", f"{POOL}:setSize", {"nodeCount": 0})
+    assert cloud.good("GET", CLUSTER)["currentNodeCount"] == 1
+
+
 def test_a_reservation_stands_for_the_quota_of_gpus(cloud: Clouded) -> None:
     cloud.world.catalog.gpu_family_quota = 0
     cloud.pool(config=reserve(cloud))
