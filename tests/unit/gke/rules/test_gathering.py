@@ -21,6 +21,7 @@ from tests.unit.gke.rules.bundles import NOW, errors
 
 pytestmark = pytest.mark.looptime
 
+ZONES = {"a4": "us-central1-b"}
 TARGET = Target(project=PROJECT, location="us-central1-a", cluster="mega", flavour="a3-mega", nodes=2)
 
 
@@ -52,11 +53,14 @@ async def test_reading_changes_nothing() -> None:
     assert sky.mutations() == []
 
 
-async def test_a_cluster_that_was_made_from_a_file_has_no_errors(tmp_path: Path) -> None:
-    sky = Sky(text=MEGA)
+@pytest.mark.parametrize("family", ["a3-high", "a3-mega", "a3-ultra", "a4", "a4x"])
+async def test_a_cluster_that_was_made_from_a_file_has_no_errors(family: str, tmp_path: Path) -> None:
+    sky = Sky(text=MEGA.replace("a3-mega", family).replace("us-central1-a", ZONES.get(family, "us-central1-a")))
     await apply_on(sky, tmp_path)
-    gathered = await look(sky)
+    zone = sky.file.spec.location
+    gathered = await look(sky, msgspec.structs.replace(TARGET, flavour=family, location=zone))
     assert gathered.document["cluster"]["name"] == "mega"
+    assert [each["name"] for each in gathered.document["cluster"]["nodePools"]] == ["default-pool", "gpu-pool"]
     assert not errors(found(gathered))
 
 
