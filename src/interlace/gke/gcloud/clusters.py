@@ -35,6 +35,7 @@ _NEEDS: Final = {
     "--disable-default-snat": ("--enable-private-nodes", "--private-cluster"),
     "--master-ipv4-cidr": ("--enable-private-nodes", "--private-cluster"),
     "--master-authorized-networks": ("--enable-master-authorized-networks",),
+    "--enable-mesh-certificates": ("--workload-pool",),
     "--cluster-dns-scope": ("--cluster-dns",),
     "--cluster-dns-domain": ("--cluster-dns",),
     "--enable-network-egress-metering": ("--resource-usage-bigquery-dataset",),
@@ -192,12 +193,14 @@ def _default_pool(call: Call) -> Body:
     upgrade = given(maxSurge=1 if surge is None and missing is None else surge, maxUnavailable=missing)
     if surge is None and missing is not None:
         upgrade["maxSurge"] = 1
+    alpha, upgraded = call.switch("--enable-kubernetes-alpha"), call.switch("--enable-autoupgrade")
+    call.understands("--enable-autorepair")
     return node_pool(
         name=call.text("--node-pool-name") or "default-pool",
         config=pools.nodes(call),
         nodes=pools.count(call),
-        auto_repair=call.switch("--enable-autorepair") is not False,
-        auto_upgrade=call.switch("--enable-autoupgrade") is not False,
+        auto_repair=None if alpha and not call.has("--enable-autorepair") else pools.repair(call),
+        auto_upgrade=None if alpha and upgraded is None else upgraded is not False,
         placement=pools.placement(call),
         upgrade=upgrade,
         scaling=pools.scaling(call),
@@ -260,6 +263,8 @@ def _services(call: Call) -> Body:
     logs, meters = call.switch("--enable-cloud-logging"), call.switch("--enable-cloud-monitoring")
     if both is not None and (logs is not None or meters is not None):
         call.refuse("--enable-stackdriver-kubernetes and --enable-cloud-logging exclude each other")
+    if both is not None and call.track != "ga":
+        return {"clusterTelemetry": {"type": "ENABLED" if both else "DISABLED"}}
     if both is not None:
         suffix = ".googleapis.com/kubernetes"
         return {

@@ -32,6 +32,7 @@ NODES: Final = 3
 
 _DRIVERS: Final = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
 _SHARING: Final = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
+_REPAIRED: Final = frozenset({"", "cos", "cos_containerd", "gci", "ubuntu", "ubuntu_containerd"})
 _EFFECTS: Final = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
 _AFFINITIES: Final = {"any": "ANY_RESERVATION", "none": "NO_RESERVATION", "specific": "SPECIFIC_RESERVATION"}
 
@@ -64,7 +65,7 @@ def pool(call: Call, settings: Settings, faults: Faults) -> Resource:
         nics=[Nic(each["network"], each["subnetwork"]) for each in nics],
         network=network,
         locations=sorted(values.listed(call, "--node-locations") or ()),
-        auto_repair=call.switch("--enable-autorepair") is not False,
+        auto_repair=repair(call),
         auto_upgrade=call.switch("--enable-autoupgrade") is not False,
         placement=placement(call),
         upgrade=_upgrade(call),
@@ -107,6 +108,14 @@ def count(call: Call) -> int:
     """Nodes in each zone."""
     number = values.number(call, "--num-nodes")
     return NODES if number is None else number
+
+
+def repair(call: Call) -> bool:
+    """Whether GKE repairs nodes: where nothing is said, in a release channel, and with images of COS and Ubuntu."""
+    said = call.switch("--enable-autorepair")
+    if said is not None:
+        return said
+    return call.has("--release-channel") or (call.text("--image-type") or "").lower() in _REPAIRED
 
 
 def placement(call: Call) -> Body | None:
