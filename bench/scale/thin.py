@@ -13,6 +13,7 @@ import ctypes
 import signal
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -129,13 +130,14 @@ class Player:
             group.create_task(self._pods.run())
             group.create_task(work(self._queue, self._play, workers=AT_ONCE))
             group.create_task(self._beat())
-            watches: list[Informer[Any]] = []
-            for node in self._nodes.values():
-                watches += [self._follow_cliques(node), self._follow_slice(node)]
-            for watch in watches:
-                group.create_task(watch.run())
-            for watch in watches:
-                await watch.synced()
+            for some in _batches(list(self._nodes.values())):
+                watches: list[Informer[Any]] = []
+                for node in some:
+                    watches += [self._follow_cliques(node), self._follow_slice(node)]
+                for watch in watches:
+                    group.create_task(watch.run())
+                for watch in watches:  # a thousand handshakes at once would fail each other
+                    await watch.synced()
             print(READY, flush=True)
 
     def _follow_cliques(self, node: ThinNode) -> Informer[ComputeDomainClique]:
@@ -300,6 +302,11 @@ class Player:
         await self._kubelet.merge_patch(
             BoundPod, pod.metadata.name, patch, namespace=pod.metadata.namespace, subresource="status"
         )
+
+
+def _batches(nodes: list[ThinNode]) -> Iterator[list[ThinNode]]:
+    for first in range(0, len(nodes), AT_ONCE):
+        yield nodes[first : first + AT_ONCE]
 
 
 def _lease(name: str, period: float) -> dict[str, Any]:
