@@ -21,7 +21,7 @@ from interlace.node.metrics import PREPARE, UNPREPARE, Metrics
 from interlace.node.proto import dra_v1_pb2, dra_v1beta1_pb2, registration_pb2
 from interlace.node.rpc import Method, Service
 
-QUIET = 0.5
+QUIET = 1.0
 """Seconds without a call after which kubelet is taken to call the next agent."""
 _MESSAGES: dict[str, Any] = {"v1": dra_v1_pb2, "v1beta1": dra_v1beta1_pb2}
 log = get_logger(__name__)
