@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from interlace.kube.config import Config
+
+
+LONGEST: Final = 300.0
+"""Seconds for reading a project."""
 
 
 class Kubeconfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,9 +89,13 @@ async def read_live(
     """
     async with open_client(endpoint=endpoint, patience=60.0) as client:
         try:
-            gathered = await observe(client, targets[0])
+            async with asyncio.timeout(LONGEST):
+                gathered = await observe(client, targets[0])
         except (NothingRead, Unreachable) as error:
             raise Exit(Code.UNKNOWN, str(error)) from None
+        except TimeoutError:
+            what = f"project {targets[0].project} could not be read within {LONGEST / 60:.0f} min: try again"
+            raise Exit(Code.UNKNOWN, what) from None
         simulated = bool(client.simulated)
     if gathered.document.get("cluster") is None or (simulated and not kubeconfig.chosen):
         return gathered, simulated
