@@ -19,7 +19,7 @@ from interlace.verify.assertions import SELF_FAILING
 from interlace.verify.baseline import stand
 from interlace.verify.comparison import ASSUMED_NOISE, describe
 from interlace.verify.curve import LARGE, Curve, curve, main_curve, reaches, size_name, time_name
-from interlace.verify.run import Run
+from interlace.verify.run import Run, is_reversed
 from interlace.verify.shape import Shape, nic_plateau, shapes
 from interlace.verify.verdict import Evidence, Verdict, worst
 
@@ -104,6 +104,11 @@ def _unusable(run: Run) -> tuple[str, str] | None:
     """Why the run measures nothing, and what to do; None if it does."""
     if not run.rows:
         return "no row of the table is complete", "Run the test again and keep the whole log."
+    if is_reversed(run.rows):
+        return (
+            "the lines of the log come newest first",
+            "Give it oldest first: gcloud logging read --order=asc, or tac.",
+        )
     if run.ranks == 1:
         return "one rank ran, and a collective of one rank moves nothing", "Run at least two ranks, on two nodes."
     if not main_curve(run).points:
@@ -258,9 +263,16 @@ class _Draft:
         verdict = self.latency("cannot tell")
         if verdict == "degraded":
             return self.finish(verdict, figures)
+        largest = size_name(self.curve.points[-1].size)
+        if self.run.unfinished:
+            return self.done(
+                "cannot tell",
+                f"the log ends at {largest}, before the test does, and that is too small to judge bandwidth",
+                "See what ended the test (killed, evicted, hung, out of time), and run it again.",
+            )
         return self.done(
             "cannot tell",
-            f"the largest size is {size_name(self.curve.points[-1].size)}, too small to judge bandwidth",
+            f"the largest size is {largest}, too small to judge bandwidth",
             f"Measure up to {size_name(band.from_bytes)} or more.",
         )
 

@@ -22,7 +22,7 @@ from interlace.verify.comparison import tolerance
 from interlace.verify.coverage import untested
 from interlace.verify.curve import main_curve, size_name
 from interlace.verify.events import LogEvent
-from interlace.verify.run import Run
+from interlace.verify.run import Run, is_reversed
 from interlace.verify.shape import Shape, scale
 from interlace.verify.transport import Transport, observe
 from interlace.verify.verdict import Evidence, Verdict, worst
@@ -191,7 +191,9 @@ def _decide(
     """The verdict, its cause in one sentence, and what to do."""
     counted = [each for each in assessments if each.judged] or list(assessments)
     measured = worst(each.verdict for each in counted)
-    deciding = next((each for each in counted if each.verdict == measured), None)
+    alike = [each for each in counted if each.verdict == measured]
+    # Of a log that is read from its end the header comes last, as a run without rows.
+    deciding = next((each for each in alike if is_reversed(each.run.rows)), alike[0] if alike else None)
     if causes and causes[0].signature.stage == "nccl":
         return "fail", _told(causes[0]), causes[0].signature.remedy
     if causes and measured not in ("fail", "degraded"):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from interlace.verify import layout, marks
 from interlace.verify.blocks import Lines, Unpacker
+from interlace.verify.envelope import unwrapped
 from interlace.verify.events import EACH, LogEvent
 from interlace.verify.facts import WORDS, Facts
 from interlace.verify.jsonlog import JsonLog
@@ -105,7 +106,7 @@ class Reader:
         """
         if text is None:
             return
-        text = self._without_right_rows(text)
+        text = self._without_right_rows(unwrapped(text))
         number, quiet, silent, known = self._number, self._quiet, self._silent, self._known
         for line, rough in zip(text.split(b"\n"), text.translate(None, _HEX).split(b"\n"), strict=True):
             number += 1

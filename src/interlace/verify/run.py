@@ -6,6 +6,8 @@ the log does not hold is None, never a guess or a zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -106,6 +108,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """``NAME=value`` of NCCL, CUDA, UCX, libfabric and Open MPI, where a JSON file recorded it."""
     errors: tuple[str, ...] = ()
     """What nccl-tests itself said went wrong (``Test NCCL failure ...``, ``# error: ...``), first lines."""
+
+
+def is_reversed(rows: Sequence[Row]) -> bool:
+    """Whether the log was read from its end: nccl-tests measures rising sizes, from the first to the last."""
+    return len(rows) > 2 and all(before.size > after.size for before, after in pairwise(rows))
 
 
 def document(run: Run) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from interlace.verify import arithmetic, inference, layout, marks
 from interlace.verify.conclusion import CUT, conclude, total
 from interlace.verify.facts import Facts
 from interlace.verify.number import printed
-from interlace.verify.run import Half, Row, Run
+from interlace.verify.run import Half, Row, Run, is_reversed
 
 KEPT = 20_000
 """Rows of one run; a sweep that repeats for ever (``-N 0``) has more."""
@@ -349,6 +349,8 @@ class Table:
         told = list(self._doubts[: arithmetic.MOST])
         if run.unfinished and run.rows:
             told.append(CUT)
+        if is_reversed(run.rows):
+            told.append("sizes fall from row to row: the lines of this log come newest first")
         if self._rank_zero > 1 or self._jobs > 1:
             times = max(self._rank_zero, self._jobs)
             told.append(

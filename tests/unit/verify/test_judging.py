@@ -169,6 +169,13 @@ def test_bandwidth_below_256_mib_cannot_be_told() -> None:
     assert "bandwidth: no size is 256 MiB or more" in judgement.not_tested
 
 
+def test_a_test_that_was_ended_before_its_large_sizes_is_said_to_have_been() -> None:
+    judgement = judged([*table(HEALTHY, cut=len(SWEEP) - 6, footer=False), "Killed"])
+    assert judgement.verdict == "cannot tell"
+    assert "the log ends at 32 MiB, before the test does" in judgement.cause
+    assert "See what ended the test" in judgement.remedy
+
+
 def test_bandwidth_below_256_mib_cannot_be_told_however_high_it_is() -> None:
     judgement = judged(table(times(rate=199, floor_us=20), sizes=SWEEP[:8]))
     assert judgement.assessments[0].busbw == pytest.approx(195, abs=5)
