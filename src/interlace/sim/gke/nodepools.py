@@ -235,7 +235,7 @@ def bring_up(world: World, project: str, path: str, shortage: Kind | None) -> No
     machines = document["initialNodeCount"] * len(document["locations"])
     reservation = _reservation(world, project, document)
     if shortage is None and reservation is not None:
-        if capacity.free(reservation) < machines or not _block_fits(world, document, reservation, machines):
+        if not _fits(world, document, reservation, machines):
             shortage = Kind.STOCKOUT
         else:
             capacity.take(reservation, machines)
@@ -286,9 +286,12 @@ def _reservation(world: World, project: str, document: Json) -> Json | None:
     return world.store.get(relative(value, project=project, collection="reservations", place=place))
 
 
-def _block_fits(world: World, document: Json, reservation: Json, machines: int) -> bool:
-    """Whether the block that the pool names, if it names one, is there and large enough."""
+def _fits(world: World, document: Json, reservation: Json, machines: int) -> bool:
+    """Whether the reservation has that many such machines free, in the block that the pool names, if it names one."""
     value = document["config"]["reservationAffinity"]["values"][0]
+    kept = reservation["specificReservation"]["instanceProperties"]["machineType"]
+    if kept != document["config"]["machineType"] or capacity.free(reservation) < machines:
+        return False
     _, named, block = value.partition("/reservationBlocks/")
     found = capacity.blocks(world, reservation["name"], reservation)
     return not named or any(each["name"] == block.partition("/")[0] and each["count"] >= machines for each in found)

@@ -153,6 +153,11 @@ def test_a_reservation_that_is_full_is_a_stockout(cloud: Clouded) -> None:
     assert cloud.good("GET", POOL)["status"] == "ERROR"
 
 
+def test_a_reservation_of_other_machines_is_no_help(cloud: Clouded) -> None:
+    config = reserve(cloud) | {"machineType": "a3-highgpu-8g"}
+    assert "[GCE_STOCKOUT]" in cloud.pool(config=config)["statusMessage"]
+
+
 def test_a_stockout_leaves_the_pool_in_error(cloud: Clouded) -> None:
     cloud.world.faults.add(Kind.STOCKOUT, r"POST .*/nodePools$")
     done = cloud.pool()

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.sim.gke.cloud import CLUSTERS, REGION, ZONE, Clouded, cluster_body
+from tests.unit.sim.gke.cloud import CLUSTER, CLUSTERS, POOLS, REGION, ZONE, Clouded, cluster_body, pool_body
 from tests.unit.sim.gke.judge import DATA
 
 KINDS = {"net", "sub", "fw", "cl", "np", "gp", "rsv", "wp"}
+CHANGES = {"upd", "del"}
 CASES = sorted(path.stem for path in (DATA / "golden").glob("*.json") if path.stem.split("-")[0] in KINDS)
 NEVER = {
     "cl-channel-regular-no-upgrade": "Auto_upgrade cannot be false when release_channel REGULAR is set.",
@@ -61,15 +62,19 @@ def template(kind: str) -> Clouded:
     ]
     machines = cloud.world.catalog.machine_types
     machines.update({name: msgspec.structs.replace(each, zones=()) for name, each in machines.items()})
-    if kind in {"sub", "fw", "cl", "np"}:
+    if kind in {"sub", "fw", "cl", "np", *CHANGES}:
         for name in names:
             profile = {"networkProfile": "global/networkProfiles/us-central1-a-vpc-roce"} if "rdma" in name else {}
             cloud.network(name, **profile)
-    if kind == "np":
+    if kind in {"np", *CHANGES}:
         _subnetworks(cloud)
         for place in (CLUSTERS, CLUSTERS.replace("us-central1-a", "us-central1")):
             cloud.do("POST", place, {"cluster": cluster_body()})
         _capacity(cloud)
+    if kind in CHANGES:
+        for place in (POOLS, POOLS.replace("us-central1-a", "us-central1")):
+            cloud.do("POST", place, {"nodePool": pool_body()})
+        cloud.firewall()
     if kind == "cl":
         ranges = [
             {"rangeName": "pods", "ipCidrRange": "10.8.0.0/16"},
@@ -84,6 +89,15 @@ def template(kind: str) -> Clouded:
     return cloud
 
 
+def reserve_what_is_asked_for(cloud: Clouded, body: Any) -> None:
+    """Let the reservations that stand be of the machine type of the pool in ``body``."""
+    machine = ((body or {}).get("nodePool") or {}).get("config", {}).get("machineType")
+    for project in cloud.world.projects:
+        for _, each in cloud.world.store.of(project, "reservations"):
+            if machine and each["name"] == "example-reservation":
+                each["specificReservation"]["instanceProperties"]["machineType"] = machine
+
+
 def _subnetworks(cloud: Clouded) -> None:
     for number in range(1, 9):
         cloud.subnetwork(number)
@@ -93,11 +107,10 @@ def _subnetworks(cloud: Clouded) -> None:
     cloud.do("POST", f"{REGION}/subnetworks", body | {"name": "example-gvnic-sub"})
 
 
-def _capacity(cloud: Clouded) -> None:
+def _capacity(cloud: Clouded, *, projects: tuple[str, ...] = ("example-project", "owner-project")) -> None:
     near = {"name": "example-policy", "groupPlacementPolicy": {"collocation": "COLLOCATED"}}
     cloud.do("POST", f"{REGION}/resourcePolicies", near)
-    owners = ZONE.replace("example-project", "owner-project")
-    for place in (ZONE, owners):
+    for place in (ZONE.replace("example-project", project) for project in projects):
         specific = {"count": "64", "instanceProperties": {"machineType": "a3-megagpu-8g"}}
         cloud.do("POST", f"{place}/reservations", {"name": "example-reservation", "specificReservation": specific})
 
@@ -106,8 +119,60 @@ def _capacity(cloud: Clouded) -> None:
 def test_a_recorded_request_is_taken_or_refused_for_a_known_reason(name: str) -> None:
     cloud = furnished(name.split("-", maxsplit=1)[0])
     for method, path, body in bodies(name):
+        reserve_what_is_asked_for(cloud, body)
         if name in NEVER:
             assert cloud.refused(method, path, body)[2] == NEVER[name]
         else:
             done = cloud.do(method, path, body)
             assert (done["status"], "error" in done) == ("DONE", name in NO_SUCH_BLOCK)
+
+
+CHANGED = sorted(path.stem for path in (DATA / "golden").glob("*.json") if path.stem.split("-")[0] in CHANGES)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_recorded_change_is_made(name: str) -> None:
+    cloud = furnished(name.split("-", maxsplit=1)[0])
+    current = cloud.good("GET", CLUSTER)
+    read: dict[str, Any] = {"labelFingerprint": current["labelFingerprint"]}  # gcloud sends back what it has read
+    version = {"resourceVersion": current["maintenancePolicy"]["resourceVersion"]}
+    for method, path, body in bodies(name):
+        more: dict[str, Any] = {}
+        if name == "upd-cluster-labels":
+            more = read
+        if name == "upd-cluster-exclusion":
+            more = {"maintenancePolicy": body["maintenancePolicy"] | version}
+        done = cloud.do(method, path, body if body is None else body | more)
+        assert (done["status"], "error" in done) == ("DONE", False)
+        if method == "DELETE":
+            assert cloud.ask("GET", path).status == 404
+
+
+def played(cloud: Clouded, name: str) -> None:
+    """Send a whole recorded build or tear-down; all of it must go well."""
+    for method, path, body in bodies(name):
+        reserve_what_is_asked_for(cloud, body)
+        done = cloud.do(method, path, body)
+        assert (done["status"], "error" in done) == ("DONE", False), (path, done)
+
+
+def test_a_recorded_build_and_its_tear_down_leave_nothing() -> None:
+    cloud = Clouded()
+    cloud.world.catalog.gpu_family_quota = cloud.world.catalog.vm_family_quota = 1_000_000
+    cloud.world.catalog.global_quotas |= {"GPUS_ALL_REGIONS": 1e6, "CPUS_ALL_REGIONS": 1e6}
+    played(cloud, "seq-tcpx-create")
+    assert len(cloud.world.store.names("networks")) == 5
+    played(cloud, "seq-tcpx-destroy")
+    assert cloud.world.store.made() == []
+
+
+@pytest.mark.parametrize("name", ["seq-tcpxo-create", "seq-ultra-create"])
+def test_a_recorded_build_goes_through(name: str) -> None:
+    cloud = Clouded()
+    cloud.world.catalog.global_quotas |= {"GPUS_ALL_REGIONS": 64}
+    _capacity(cloud, projects=("example-project",))
+    cloud.network("example-gvnic-primary")  # which stood before the recorded build of A3 Ultra
+    body = {"name": "example-gvnic-primary-sub", "network": "global/networks/example-gvnic-primary"}
+    cloud.do("POST", f"{REGION}/subnetworks", body | {"ipCidrRange": "10.0.0.0/20"})
+    played(cloud, name)
+    assert len(cloud.world.store.names("nodePools")) == 2
