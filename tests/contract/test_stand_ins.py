@@ -308,6 +308,28 @@ async def test_daemons_are_pinned_by_name_and_carry_a_revision(cluster: World) -
         await eventually(counted, within=20)
 
 
+async def test_daemons_with_surge_are_replaced_one_by_one_and_no_node_is_ever_without(cluster: World) -> None:
+    async with team(cluster, "surge") as own:
+        rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+        body = workload("d", spec=pod_spec(gpus=0, claim=False), updateStrategy=rolling)
+        await own.client.create(DaemonSet, body, namespace="surge")
+        old = [pod.metadata.name for pod in await own.running(NODES)]
+        patch = {"spec": {"template": {"metadata": {"labels": {"v": "2"}}}}}
+        await own.client.merge_patch(DaemonSet, "d", patch, namespace="surge")
+
+        async def replaced() -> bool:
+            pods = await own.pods()
+            return len(pods) == NODES and all(pod.ready and pod.metadata.labels.get("v") == "2" for pod in pods)
+
+        await eventually(replaced, within=60, what="new daemons alone")
+        steps = [r for r in own.server.audit() if (r.resource, r.subresource, r.namespace) == ("pods", "", "surge")]
+        began = [at for at, r in enumerate(steps) if r.verb == "create"][NODES:]
+        ended = [min(at for at, r in enumerate(steps) if (r.verb, r.name) == ("delete", name)) for name in old]
+        # A new one, then the end of the old one beside it, and so node by node.
+        order = sorted([*((at, "begun") for at in began), *((at, "ended") for at in ended)])
+        assert [step for _, step in order] == ["begun", "ended"] * NODES
+
+
 async def test_a_stateful_set_starts_in_order_and_stops_from_the_end(cluster: World) -> None:
     async with team(cluster, "stateful") as own:
         body = workload("s", spec=pod_spec(gpus=0, claim=False), replicas=3, serviceName="s")
