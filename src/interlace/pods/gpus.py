@@ -143,7 +143,7 @@ def _claims_of(container: Container) -> list[str]:
 def _count(container: Container) -> int:
     path = f"{container.path}.resources"
     resources = mapping(container.fields, "resources", path)
-    count = 0
+    counts: dict[str, int] = {}
     for part in ("requests", "limits"):
         amounts: Json = mapping(resources, part, f"{path}.{part}")
         for name, value in amounts.items():
@@ -162,8 +162,16 @@ def _count(container: Container) -> int:
                     f"use nodes without sharing and ask for {RESOURCE}",
                 )
         if RESOURCE in amounts:
-            count = _number(amounts[RESOURCE], f"{path}.{part}[{RESOURCE}]")
-    return count
+            counts[part] = _number(amounts[RESOURCE], f"{path}.{part}[{RESOURCE}]")
+    limit = counts.get("limits")
+    if limit != counts.get("requests", limit):
+        raise InjectError(
+            f"{path}.limits[{RESOURCE}]",
+            limit,
+            f"the container requests {counts['requests']}, and API servers take GPUs only if both are the same",
+            "write the number under limits alone",
+        )
+    return limit or 0
 
 
 def _number(value: Any, path: str) -> int:

@@ -70,6 +70,18 @@ def limits(**amounts: Any) -> Json:
             id="no number",
         ),
         pytest.param(
+            pod(container(resources={"requests": {"nvidia.com/gpu": 8}})),
+            "spec.containers[0].resources.limits[nvidia.com/gpu]",
+            "nothing: the container requests 8.*under limits alone",
+            id="no limit",
+        ),
+        pytest.param(
+            pod(container(resources={"requests": {"nvidia.com/gpu": 4}, "limits": {"nvidia.com/gpu": "8"}})),
+            "spec.containers[0].resources.limits[nvidia.com/gpu]",
+            "8: the container requests 4",
+            id="another limit",
+        ),
+        pytest.param(
             pod(nodeSelector={"cloud.google.com/gke-gpu-partition-size": "1g.10gb"}),
             "spec.nodeSelector[cloud.google.com/gke-gpu-partition-size]",
             "MIG",
