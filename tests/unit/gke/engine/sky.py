@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -91,7 +90,7 @@ class Sky:
         self.log: list[Sent] = []
         self.file = cluster_of(text)
         self.crash: Callable[[int, str], bool] = lambda *_: False
-        self._numbers = itertools.count()
+        self.requests = 0
 
     def read(self, text: str) -> None:
         """Take another cluster file."""
@@ -104,7 +103,8 @@ class Sky:
 
     async def send(self, request: Request, headers: Mapping[str, str]) -> Answer:
         """One request, as a client sends it."""
-        number = next(self._numbers)
+        number = self.requests
+        self.requests += 1
         line = f"{request.method} {request.path}"
         self._may_die(number, "before")
         if self.world.faults.striking(line, (Kind.DROPPED_BEFORE,)):
@@ -112,7 +112,7 @@ class Sky:
         await asyncio.sleep(LATENCY)
         answer = self._answer(request)
         dropped = self.world.faults.striking(line, (Kind.DROPPED_AFTER,))
-        while request.path.endswith("/wait") and answer.body.get("status") == "RUNNING":
+        while request.path.endswith("/wait") and _runs(answer.body):
             found = self.world.operations.find(request.path.split("/")[-2])
             self._may_die(number, "amid")
             left = min(found.due - asyncio.get_running_loop().time(), 120.0) if found else 0.0
@@ -137,10 +137,12 @@ class Sky:
         if self.crash(number, moment):
             raise Crash(f"{moment} request {number}")
 
-    def mutations(self) -> list[str]:
-        """Mutations that came, in the order of their coming: method, path and what is made."""
+    def mutations(self, *, taken: bool = False) -> list[str]:
+        """Mutations that came (or were taken), in the order of their coming: method, path and what is made."""
         found = []
         for each in self.log:
+            if taken and each.status >= 300:
+                continue
             if not is_safe(Request(service="", method=each.method, path=each.path)):
                 body = each.body or {}
                 name = (body.get("cluster") or body.get("nodePool") or body).get("name", "")
@@ -151,9 +153,17 @@ class Sky:
         """Mutations that came more than once."""
         return [line for line, count in Counter(self.mutations()).items() if count > 1]
 
+    def carried_out_twice(self) -> list[str]:
+        """Mutations that were taken more than once, under whatever id."""
+        return [line for line, count in Counter(self.mutations(taken=True)).items() if count > 1]
+
     def paths(self) -> list[str]:
         """Paths of everything that exists."""
         return sorted(self.world.store.objects)
+
+
+def _runs(body: Any) -> bool:
+    return isinstance(body, dict) and body.get("status") == "RUNNING"
 
 
 def _wide(key: Key) -> bool:
