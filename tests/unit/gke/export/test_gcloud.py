@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from hypothesis import given, settings
 from interlace.gke import importing
 from interlace.gke.bodies.requests import create
 from interlace.gke.cluster import FabricCluster
+from interlace.gke.describing import described
 from interlace.gke.desired import desired
 from interlace.gke.errors import Refused
 from interlace.gke.export.commands import Command, commands
 from interlace.gke.export.gcloud import as_script
-from interlace.gke.reading import read_cluster
+from interlace.gke.reading import parse, read_cluster
 from interlace.gke.resource import Resource
 from tests.unit.gke.spec.clusters import CALM, FAMILIES, cluster, pool
 from tests.unit.gke.spec.test_desired import clusters
@@ -182,8 +184,17 @@ def test_the_importer_reads_the_commands_as_the_requests_that_the_file_means(fou
     assert list(read) == [create(_without_hold(each)) for each in resources]
 
 
+@given(found=clusters())
+@settings(CALM, max_examples=25)
+def test_the_script_is_imported_as_the_cluster_that_it_was_exported_from(found: FabricCluster) -> None:
+    read = importing.reading(script(found), project=found.spec.project)
+    (answer,) = described(read, project=found.spec.project, today=date(2026, 12, 1))
+    again = parse(msgspec.json.encode(answer.document)).cluster
+    assert [_without_hold(each) for each in desired(again)] == [_without_hold(each) for each in desired(found)]
+
+
 def _without_hold(resource: Resource) -> Resource:
-    """A hold is a command of its own behind the one that makes the cluster."""
+    """A hold is a command of its own, which has an end even where the file gives none."""
     body = {key: value for key, value in resource.body.items() if key != "maintenancePolicy"}
     return msgspec.structs.replace(resource, body=body)
 
