@@ -38,8 +38,7 @@ _NEEDS: Final = {
     "--enable-mesh-certificates": ("--workload-pool",),
     "--cluster-dns-scope": ("--cluster-dns",),
     "--cluster-dns-domain": ("--cluster-dns",),
-    "--enable-network-egress-metering": ("--resource-usage-bigquery-dataset",),
-    "--enable-resource-consumption-metering": ("--resource-usage-bigquery-dataset",),
+    "--identity-provider": ("--workload-pool",),
 }
 """Flag to those of which one must be switched on with it."""
 
@@ -122,6 +121,9 @@ def _check(call: Call) -> None:
     for flag, needed in _NEEDS.items():
         if call.has(flag) and call.flags[flag][-1] is not False and not any(_on(call, each) for each in needed):
             call.refuse(f"{flag} needs {needed[0]}")
+    for flag in ("--enable-network-egress-metering", "--enable-resource-consumption-metering"):
+        if call.has(flag) and not call.has("--resource-usage-bigquery-dataset"):
+            call.refuse(f"{flag} needs --resource-usage-bigquery-dataset")
     if call.has("--cluster-secondary-range-name") and call.has("--create-subnetwork"):
         call.refuse("--cluster-secondary-range-name and --create-subnetwork exclude each other")
     if call.has("--services-secondary-range-name") and call.has("--create-subnetwork"):
@@ -165,7 +167,7 @@ def _private(call: Call) -> Body | None:
     if space is None or not hidden:
         return None
     endpoint = call.switch("--enable-private-endpoint")
-    return given(enablePrivateNodes=True, masterIpv4CidrBlock=space, enablePrivateEndpoint=endpoint or None)
+    return given(enablePrivateNodes=True, masterIpv4CidrBlock=space, enablePrivateEndpoint=endpoint)
 
 
 def _addresses(call: Call, *, alias: bool | None) -> Body | None:

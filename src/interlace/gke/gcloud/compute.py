@@ -58,6 +58,8 @@ def subnetwork(call: Call, settings: Settings, faults: Faults) -> Resource:
     said = fields(call, "subnetwork")
     wide = said.get("purpose", "PRIVATE") in {"PRIVATE", "PRIVATE_NAT"}
     access = call.switch("--enable-private-ip-google-access")
+    if not wide:  # gcloud drops both for subnets that are not for machines
+        said.pop("logConfig", None)
     vpc = of.network(call, "--network", call.text("--network") or "")
     faults.name(name, what="subnet")
     body = bodies.subnetwork(

@@ -32,6 +32,9 @@ NODES: Final = 3
 
 _DRIVERS: Final = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
 _SHARING: Final = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
+_LOCAL_SSDS: Final = (
+    "--local-ssd-count", "--ephemeral-storage-local-ssd", "--ephemeral-storage", "--local-nvme-ssd-block",
+)  # fmt: skip
 _REPAIRED: Final = frozenset({"", "cos", "cos_containerd", "gci", "ubuntu", "ubuntu_containerd"})
 _EFFECTS: Final = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
 _AFFINITIES: Final = {"any": "ANY_RESERVATION", "none": "NO_RESERVATION", "specific": "SPECIFIC_RESERVATION"}
@@ -87,6 +90,9 @@ def nodes(call: Call) -> Body:
     shielded = (call.switch("--shielded-secure-boot"), call.switch("--shielded-integrity-monitoring"))
     if (shielded[0] is None) != (shielded[1] is None):
         call.refuse("--shielded-secure-boot and --shielded-integrity-monitoring belong together")
+    local = [flag for flag in _LOCAL_SSDS if call.has(flag)]
+    if len(local) > 1:
+        call.refuse(f"{local[0]} and {local[1]} exclude each other")
     ssds: dict[str, Any] = {
         "ephemeralStorageLocalSsdConfig": _count(call, "--ephemeral-storage-local-ssd", "count"),
         "localNvmeSsdBlockConfig": _count(call, "--local-nvme-ssd-block", "count"),
