@@ -113,7 +113,7 @@ class Cloud:
         for field in schemas.required(known, method) or _needed(route):
             if not sent.get(field):
                 raise invalid(f"resource.{field}", "", "The field is required.")
-        return sent
+        return dict(known.in_utc(sent, method.request))
 
     def _token(self, call: Call) -> tuple[str, str, str] | None:
         token = call.query.get("requestId", "")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -59,19 +60,21 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_names(self, value: Any, name: str) -> Any:
         """``value`` with the names of enum values that came as numbers, taken as positions in the document."""
-        return self._named(value, {"$ref": name})
+        return self._mapped(value, {"$ref": name}, _name)
 
-    def _named(self, value: Any, schema: Json) -> Any:
+    def in_utc(self, value: Any, name: str) -> Any:
+        """``value`` with its times as Google writes them, whatever zone they came in."""
+        return self._mapped(value, {"$ref": name}, _utc)
+
+    def _mapped(self, value: Any, schema: Json, leaf: Callable[[Any, Json], Any]) -> Any:
         schema = self._resolved(schema)
         if isinstance(value, list):
-            return [self._named(each, schema.get("items", {})) for each in value]
+            return [self._mapped(each, schema.get("items", {}), leaf) for each in value]
         if isinstance(value, dict):
-            properties = schema.get("properties", {})
-            return {key: self._named(each, properties.get(key, {})) for key, each in value.items()}
-        choices = schema.get("enum")
-        if choices and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
-            return choices[value]
-        return value
+            properties, extra = schema.get("properties", {}), schema.get("additionalProperties")
+            other = extra if isinstance(extra, dict) else {}
+            return {key: self._mapped(each, properties.get(key, other), leaf) for key, each in value.items()}
+        return leaf(value, schema)
 
     def known(self, value: Any, name: str) -> Any:
         """``value`` without properties that this version does not have: what it shows of an object made in another."""
@@ -188,10 +191,31 @@ def _scalar(value: Any, schema: Json, where: str) -> Iterator[Problem]:
         yield Problem(
             where, "value", shown, f"Must be a match of regex '{pattern.removeprefix('^').removesuffix('$')}'"
         )
+    if schema.get("x-format") == "google-datetime" and not _is_time(value):
+        yield Problem(where, "value", shown, "must be a time such as 2026-12-01T00:00:00Z")
     if choices is not None and value not in choices:
         yield Problem(where, "value", shown, f"must be one of {', '.join(choices)}")
     if "minimum" in schema and not schema["minimum"] <= value <= schema["maximum"]:
         yield Problem(where, "value", shown, f"must be from {schema['minimum']} to {schema['maximum']}")
+
+
+def _name(value: Any, schema: Json) -> Any:
+    choices = schema.get("enum")
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return choices[value] if choices and number and 0 <= value < len(choices) else value
+
+
+def _utc(value: Any, schema: Json) -> Any:
+    if schema.get("x-format") != "google-datetime" or not isinstance(value, str):
+        return value
+    return f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _shown(value: Any) -> str:

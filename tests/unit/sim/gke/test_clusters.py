@@ -221,6 +221,18 @@ def test_a_maintenance_exclusion_is_kept(cloud: Clouded) -> None:
     assert cloud.refused("POST", f"{CLUSTER}:setMaintenancePolicy", {"maintenancePolicy": policy})[0] == 409
 
 
+def test_times_come_back_in_utc(cloud: Clouded) -> None:
+    exclusion = {"startTime": "2026-12-01T01:00:00+01:00", "endTime": "2027-03-01T00:00:00+00:00"}
+    cloud.cluster(maintenancePolicy={"window": {"maintenanceExclusions": {"freeze": exclusion}}})
+    window = cloud.good("GET", CLUSTER)["maintenancePolicy"]["window"]
+    assert window["maintenanceExclusions"]["freeze"] == {
+        "startTime": "2026-12-01T00:00:00Z",
+        "endTime": "2027-03-01T00:00:00Z",
+    }
+    wrong = {"window": {"maintenanceExclusions": {"freeze": exclusion | {"endTime": "tomorrow"}}}}
+    assert "tomorrow" in cloud.refused("POST", f"{CLUSTER}:setMaintenancePolicy", {"maintenancePolicy": wrong})[2]
+
+
 def test_one_thing_at_a_time_is_updated(cloud: Clouded) -> None:
     cloud.cluster()
     done = cloud.do("PUT", CLUSTER, {"update": {"desiredMasterVersion": "1.33"}})
