@@ -16,7 +16,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
+from bench.domains.load import share_niceness
 from bench.domains.usage import read_memory
+from bench.domains.world import plane_processes
 from bench.scale.counted import SUFFIX
 from bench.scale.trend import Trend
 from interlace.sim.cluster import Cluster, ClusterSettings, run_cluster
@@ -24,6 +26,7 @@ from interlace.sim.kubelet.container import ContainerRecord
 from interlace.sim.kubelet.node import HollowNode
 from interlace.sim.kubelet.programs import Command, Programs, launch_child
 from interlace.sim.kubelet.settings import KubeletSettings
+from testbed.plane import ControlPlane
 
 Server = Literal["embedded", "real"]
 SEPARATE: Final = frozenset({"controller"})
@@ -57,7 +60,17 @@ async def run_ground(
     )
     programs = Programs(imex_start=imex_start, separate=SEPARATE, launch=_launch)
     async with run_cluster(settings, programs=programs, tell=tell) as cluster:
+        _share(cluster)
         yield cluster
+
+
+def _share(cluster: Cluster) -> None:
+    """Control plane, controller and nodes get the niceness of this program; each ``nvidia-imex`` (simulated) is a
+    session of its own, and fifty of them would starve everything else where the kernel groups by session.
+    """
+    plane = cluster.plane
+    platform = plane_processes(plane.state_dir) if isinstance(plane, ControlPlane) else {}
+    share_niceness([os.getpid(), *_pids(cluster), *(pid for pids in platform.values() for pid in pids)])
 
 
 def _launch(record: ContainerRecord, node: HollowNode) -> Command:
