@@ -195,3 +195,50 @@ def test_a_file_without_location_or_project_is_refused_with_its_place(tmp_path: 
     refused = CliRunner().invoke(main, ["gke", "plan", "-f", str(file), "--endpoint", "http://127.0.0.1:1"])
     assert refused.exit_code == 2
     assert f"{file}:" in refused.stderr
+
+
+def test_destroy_shows_what_would_go_and_keeps_what_others_use(bed: Ground) -> None:
+    bed.run("apply", "--yes")
+    network = next(path for path in bed.made() if path.endswith("networks/high-net-2"))
+    rule = network.replace("networks/high-net-2", "firewalls/by-hand")
+    body = {"kind": "compute#firewall", "id": "1", "name": "by-hand", "network": f"https://x/compute/v1/{network}"}
+    bed.server.store.put(rule, {**body, "direction": "INGRESS", "allowed": [{"IPProtocol": "tcp"}]})
+    before = bed.mutations()
+    dry = bed.run("destroy", "--dry-run")
+    assert dry.exit_code == 0
+    assert "- network/high-net-1" in dry.stderr
+    assert "goes with its cluster" in dry.stderr
+    assert "! not ours, in network/high-net-2: firewall/by-hand; so network/high-net-2 stays" in dry.stderr
+    assert bed.mutations() == before
+
+    kept = bed.run("destroy", "--yes", "--json")
+    assert kept.exit_code == 1, kept.stderr
+    answer = json.loads(kept.stdout)
+    assert answer["kept"] == ["network/high-net-2"]
+    (bad,) = [each for each in answer["results"] if each["state"] != "done"]
+    assert "firewall/by-hand" in bad["reason"]
+    assert bed.made() == sorted([network, rule])
+
+    gone = bed.run("destroy", "--yes", "--with-foreign-rules")
+    assert gone.exit_code == 0
+    assert bed.made() == []
+    assert "nothing of this cluster was made here" in bed.run("destroy", "--yes").stderr
+
+
+def test_adopt_says_what_it_took_over(bed: Ground) -> None:
+    bed.run("apply", "--yes")
+    for path in bed.made():
+        if path.endswith("firewalls/high-internal-1"):
+            bed.server.store.objects[path]["description"] = ""
+    told = bed.run("adopt", "--yes", "--json")
+    assert told.exit_code == 0, told.stderr
+    answer = json.loads(told.stdout)
+    assert answer["adopted"] == [{"kind": "firewall", "place": "global", "name": "high-internal-1"}]
+    assert answer["next"].startswith("interlace gke plan")
+    assert bed.run("plan", "--exit-code").exit_code == 0
+
+
+def test_all_steps_are_shown_on_request(bed: Ground) -> None:
+    bed.run("apply", "--yes")
+    assert "network/high-net-1" not in bed.run("plan").stdout
+    assert "network/high-net-1  as it is meant" in bed.run("plan", "--all").stdout
