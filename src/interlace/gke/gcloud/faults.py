@@ -18,7 +18,7 @@ CLUSTER_NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
 _WORDS: Final = "PREFIX|PROJECT|REGION|ZONE|LOCATION|VERSION|CLUSTER|NAME|NETWORK|SUBNET|RANGE|RESERVATION"
 _PLACEHOLDER: Final = re.compile(rf"(?<![A-Za-z0-9])(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|{_WORDS})(?![A-Za-z0-9])")
 
-_REPLACEABLE: Final = frozenset(
+REPLACEABLE: Final = frozenset(
     {"--project", "--region", "--zone", "--location", "--network", "--subnetwork", "--range", "--cluster",
      "--source-ranges", "--cluster-version", "--node-version", "--machine-type", "--placement-policy", "--reservation",
      "--additional-node-network", "--service-account", "--node-locations", "--num-nodes", "--mtu", "--network-profile",
@@ -51,7 +51,7 @@ def placeholders(call: Call) -> dict[str, list[str]]:
     texts += [(flag, value) for flag, values in call.flags.items() for value in values if isinstance(value, str)]
     found: dict[str, list[str]] = {}
     for flag, value in texts:
-        word = placeholder(value) if not flag or flag in _REPLACEABLE else ""
+        word = placeholder(value) if not flag or flag in REPLACEABLE else ""
         if word:
             found.setdefault(word, []).append(f"{flag}={value}" if flag else value)
     return found

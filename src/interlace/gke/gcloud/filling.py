@@ -11,14 +11,12 @@ from typing import Final
 
 import msgspec
 
-from interlace.gke.gcloud.faults import finding, placeholder
+from interlace.gke.gcloud.faults import REPLACEABLE, finding, placeholder
 from interlace.gke.gcloud.interpreting import Invocation, invocations
 from interlace.gke.gcloud.settings import region_of
 from interlace.gke.gcloud.statements import Page
 from interlace.rules.finding import Finding
 
-_KEEPS_CAPITALS: Final = ("--image-type", "--description", "--logging", "--monitoring", "--network-performance-configs",
-                          "--accelerator", "--action", "--host-maintenance-interval", "--format")  # fmt: skip
 _PROJECT: Final = frozenset({"PROJECT", "PROJECT_ID", "PROJECT_NAME", "GOOGLE_CLOUD_PROJECT", "PREFIX"})
 _REGION: Final = frozenset({"REGION", "COMPUTE_REGION", "CLUSTER_REGION"})
 _PLACE: Final = frozenset(
@@ -129,7 +127,7 @@ class _Holes:
             flag, equals, value = word.partition("=")
             if not flag.startswith("--"):
                 result.append(self._filled(word, word, line))
-            elif flag in _KEEPS_CAPITALS:
+            elif flag not in REPLACEABLE:
                 result.append(word)
             elif equals:
                 filled = self._value(flag, value, word, line)

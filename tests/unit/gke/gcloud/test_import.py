@@ -207,6 +207,16 @@ def test_words_to_be_replaced_can_be_given() -> None:
     }
 
 
+def test_choices_in_capitals_are_no_words_to_be_replaced() -> None:
+    found = rules(
+        "gcloud compute networks create n --network-firewall-policy-enforcement-order=BEFORE_CLASSIC_FIREWALL\n"
+        "gcloud compute networks subnets create s --network=n --range=10.0.0.0/24 --stack-type=IPV4_ONLY\n"
+        f"{POOL} --workload-metadata=GKE_METADATA --image-type COS_CONTAINERD --num-nodes=1"
+    )
+    assert "gcloud.placeholder" not in found
+    assert "gcloud.not-taken" not in found
+
+
 def test_a_broken_page_gives_no_requests_and_all_errors() -> None:
     code, out, err = verb(BROKEN, "--project=my-project", "--format=requests")
     assert (code, out) == (2, "")
