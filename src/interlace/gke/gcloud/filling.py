@@ -15,6 +15,7 @@ from interlace.gke.gcloud.faults import REPLACEABLE, finding, placeholder
 from interlace.gke.gcloud.interpreting import Invocation, invocations
 from interlace.gke.gcloud.settings import region_of
 from interlace.gke.gcloud.statements import Page
+from interlace.gke.gcloud.table import table
 from interlace.rules.finding import Finding
 
 _PROJECT: Final = frozenset({"PROJECT", "PROJECT_ID", "PROJECT_NAME", "GOOGLE_CLOUD_PROJECT", "PREFIX"})
@@ -129,6 +130,8 @@ class _Holes:
                 result.append(self._filled(word, word, line))
             elif flag not in REPLACEABLE:
                 result.append(word)
+                if not equals and rest and table().takes_value(flag):
+                    result.append(rest.pop(0))
             elif equals:
                 filled = self._value(flag, value, word, line)
                 result += [] if filled is None else [f"{flag}={filled}"]

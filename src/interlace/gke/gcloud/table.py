@@ -68,6 +68,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         switch = kind == "bool" or name in HIDDEN_SWITCHES
         return Flag(kind="bool", negatable=True) if switch else Flag(kind="value")
 
+    def takes_value(self, name: str) -> bool:
+        """Whether a flag of this name has a value, whatever the command."""
+        flag = self.overall(name)
+        kinds = {entry.flags[name].kind for entry in self.commands.values() if name in entry.flags}
+        return bool(kinds - {"bool"}) or (flag is not None and flag.kind != "bool")
+
     def leads(self, path: tuple[str, ...]) -> bool:
         """Whether some command begins with these words."""
         return any(tuple(each.split()[: len(path)]) == path for each in self.commands)
