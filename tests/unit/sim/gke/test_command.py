@@ -62,15 +62,12 @@ async def test_it_serves_until_it_is_interrupted_and_says_that_it_is_simulated()
     assert errors.decode().splitlines() == said
 
 
-async def test_the_first_line_is_for_people() -> None:
+async def test_the_first_line_is_for_people_and_a_port_in_use_is_said_in_one_sentence() -> None:
     async with serving() as (_, line):
-        assert line.startswith("Simulated Google APIs for project example-project at http://127.0.0.1:")
-        assert "nothing of this is Google Cloud" in line
-
-
-async def test_a_port_in_use_is_said_in_one_sentence() -> None:
-    async with serving("--json") as (_, line):
-        port = json.loads(line)["url"].rpartition(":")[2]
+        start = "Simulated Google APIs for project example-project at http://127.0.0.1:"
+        assert line.startswith(start)
+        assert line.endswith("; nothing of this is Google Cloud.\n")
+        port = line.removeprefix(start).partition(";")[0]
         arguments = [sys.executable, "-m", "interlace.cli.main", "sim", "gke", "--port", port]
         async with asyncio.timeout(60):
             second = await asyncio.create_subprocess_exec(*arguments, stdout=PIPE, stderr=PIPE)

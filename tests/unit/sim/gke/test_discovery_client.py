@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import httplib2  # type: ignore[import-untyped]
@@ -30,15 +31,33 @@ class Google:
     """Calls of the client, each in a thread with a connection of its own: httplib2 blocks and is for one thread."""
 
     def __init__(self, fake: GkeServer) -> None:
-        options = {"credentials": anonymous(), "static_discovery": True, "cache_discovery": False}
-        endpoint = {"api_endpoint": f"{fake.url}/compute/v1/"}
-        self.compute = discovery.build("compute", "v1", client_options=endpoint, **options)
-        clusters = discovery.build("container", "v1", client_options={"api_endpoint": f"{fake.url}/"}, **options)
-        self.locations = clusters.projects().locations()
-        self.usage = discovery.build("serviceusage", "v1", client_options={"api_endpoint": f"{fake.url}/"}, **options)
-        self.people = discovery.build(
-            "cloudresourcemanager", "v3", client_options={"api_endpoint": f"{fake.url}/"}, **options
+        self.fake = fake
+
+    def _build(self, service: str, version: str, path: str = "") -> Any:
+        return discovery.build(
+            service,
+            version,
+            credentials=anonymous(),
+            client_options={"api_endpoint": f"{self.fake.url}/{path}"},
+            static_discovery=True,
+            cache_discovery=False,
         )
+
+    @cached_property
+    def compute(self) -> Any:
+        return self._build("compute", "v1", "compute/v1/")
+
+    @cached_property
+    def locations(self) -> Any:
+        return self._build("container", "v1").projects().locations()
+
+    @cached_property
+    def usage(self) -> Any:
+        return self._build("serviceusage", "v1")
+
+    @cached_property
+    def people(self) -> Any:
+        return self._build("cloudresourcemanager", "v3")
 
     async def run(self, request: Any) -> Any:
         """The answer to a request that was built. HttpError."""
