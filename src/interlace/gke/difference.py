@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from interlace.gke.resource import Kind
 
 _EMPTY: Final[tuple[Any, ...]] = (None, False, 0, "", "0", [], {}, ())
 _NUMBER: Final = re.compile(r"-?\d{1,20}\Z", re.ASCII)
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d")
 _REFERENCE: Final = re.compile(r"(?:https?://|projects/|(?:global|regions|zones)/)\S+\Z")
 _UNSPECIFIED: Final = re.compile(r"(?:[A-Z0-9_]*_)?UNSPECIFIED\Z")
 _DEFAULT_ROW: Final = Row()
@@ -120,11 +122,20 @@ def _same_value(want: Any, have: Any) -> bool:
         return True
     if not isinstance(want, str) or not isinstance(have, str):
         return False
+    if _MOMENT.match(want) and _MOMENT.match(have):
+        return _same_moment(want, have)
     if _REFERENCE.match(want) or _REFERENCE.match(have):
         return _same_reference(want, have)
     if "/" in want and "/" not in have:
         return False
     return bool(re.fullmatch(r"/\d{1,2}", want)) and _prefix(have) == want  # only a size was asked for
+
+
+def _same_moment(want: str, have: str) -> bool:
+    try:
+        return datetime.fromisoformat(want) == datetime.fromisoformat(have)
+    except (ValueError, TypeError):
+        return False
 
 
 def _same_reference(want: str, have: str) -> bool:

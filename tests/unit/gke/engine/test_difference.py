@@ -90,6 +90,12 @@ SAME: list[tuple[Kind, dict[str, Any], dict[str, Any]]] = [
     ),
 ]
 
+SAME_MOMENT = {"maintenancePolicy": {"window": {"maintenanceExclusions": {"x": {"startTime": "2026-12-01T00:00:00Z"}}}}}
+OTHER_FORM = {
+    "maintenancePolicy": {"window": {"maintenanceExclusions": {"x": {"startTime": "2026-12-01T00:00:00+00:00"}}}}
+}
+SAME.append(("cluster", SAME_MOMENT, OTHER_FORM))
+
 DIFFERENT: list[tuple[Kind, dict[str, Any], dict[str, Any], str, str]] = [
     ("network", {}, {"mtu": 8244}, "mtu", "patch"),
     ("network", {"mtu": 8244}, {}, "mtu", "patch"),
@@ -129,6 +135,7 @@ DIFFERENT: list[tuple[Kind, dict[str, Any], dict[str, Any], str, str]] = [
     ("cluster", {"resourceLabels": {}}, {"resourceLabels": {"team": "x"}}, "resourceLabels", "cluster labels"),
     ("nodePool", {"initialNodeCount": 2}, {"initialNodeCount": 3}, "initialNodeCount", "size"),
     ("nodePool", {}, {"config": {"spot": True}}, "config.spot", "replace"),
+    ("nodePool", {}, {"placementPolicy": {"policyName": "p"}}, "placementPolicy", "replace"),
     (
         "nodePool",
         {"config": {"machineType": "a3-megagpu-8g"}},

@@ -81,6 +81,7 @@ OLD = "  version: 1.33.4-gke.1036000\n"
 CHANGES = {
     "labels of the cluster": (cluster("a3-high"), cluster("a3-high").replace("team: ml", "team: hpc")),
     "hold": (cluster("a3-high"), cluster("a3-high", spec="  upgrades: {hold: {start: 2026-12-01T00:00:00Z}}\n")),
+    "no hold": (cluster("a3-high", spec="  upgrades: {hold: {start: 2026-12-01T00:00:00Z}}\n"), cluster("a3-high")),
     "version": (
         cluster("a3-high", spec=OLD),
         cluster("a3-high", spec=OLD.replace("1.33.4-gke.1036000", "1.34.5-gke.1153000")),

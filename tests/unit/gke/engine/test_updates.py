@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from interlace.gke.difference import differences
+from interlace.gke.fields import FIELDS
 from interlace.gke.request import Request
-from interlace.gke.resource import Key, Resource
-from interlace.gke.updates import covers, updates
+from interlace.gke.resource import Key, Kind, Resource
+from interlace.gke.updates import covers, updates, updates_named
 
 DATA = Path(__file__).parents[3] / "data/gke"
 PROJECT = "example-project"
@@ -120,6 +121,38 @@ def test_each_top_field_of_a_cluster_is_an_update_of_its_own() -> None:
         {"update": {"desiredReleaseChannel": {"channel": "RAPID"}}, "name": _name(CLUSTER)},
         {"update": {"desiredWorkloadIdentityConfig": {"workloadPool": "p.svc.id.goog"}}, "name": _name(CLUSTER)},
     ]
+
+
+def test_exclusions_and_windows_of_others_stay() -> None:
+    theirs = {
+        "recurringWindow": {"recurrence": "FREQ=WEEKLY"},
+        "maintenanceExclusions": {"x": HOLD, "interlace-hold": HOLD},
+    }
+    have = {"maintenancePolicy": {"resourceVersion": "7", "window": theirs}}
+    (request,) = made(CLUSTER, {}, have)
+    assert request.body is not None
+    assert request.body["maintenancePolicy"] == {
+        "resourceVersion": "7",
+        "window": {"recurringWindow": {"recurrence": "FREQ=WEEKLY"}, "maintenanceExclusions": {"x": HOLD}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    sorted({(kind, row.how) for kind, rows in FIELDS.items() for row in rows.values()}),
+)
+def test_every_way_to_change_a_field_has_a_request(kind: Kind, how: str) -> None:
+    if how in {"replace", "ignore", "update"}:
+        return
+    body: dict[str, Any] = {
+        "initialClusterVersion": "1.34",
+        "management": {},
+        "version": "1.34",
+        "specificReservation": {"count": 1},
+    }
+    place = {"cluster": "z", "nodePool": "z/c"}.get(kind, "global")
+    request = updates_named(Resource(key=Key(kind, place, "n"), project=PROJECT, body=body), {}, how)
+    assert request.method in {"POST", "PUT", "PATCH"}
 
 
 def test_what_cannot_be_changed_makes_no_request() -> None:
