@@ -86,8 +86,8 @@ def fit(
         typical += 2 * shift
     residuals = _residuals(taken, effects, typical=typical)
     noise = _noise(residuals, free=len(taken) - len(effects), assumed=assumed_noise)
-    spread = MAD * median(abs(each) for each in effects.values()) if len(effects) >= _MAD_FROM else 0.0
-    errors = {node: max(_MEDIAN_ERROR * noise / math.sqrt(len(around[node])), spread) for node in effects}
+    least = MAD * median(abs(each) for each in effects.values()) if len(effects) >= _MAD_FROM else 0.0
+    errors = {node: max(_MEDIAN_ERROR * noise / math.sqrt(len(around[node])), least) for node in effects}
     return Fit(typical=typical, effects=effects, errors=errors, residuals=residuals, noise=noise)
 
 
