@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from interlace.sim.gke.faults import ANSWERS, Fault, Faults, Kind
 from tests.unit.sim.gke.cloud import CLUSTER, CLUSTERS, GLOBAL, ZONE, Clouded, cluster_body
 from tests.unit.sim.gke.judge import recorded, shape
+from tests.unit.sim.gke.served import ERROR_KEYS
 
 NETWORK = {"name": "example-net-1"}
 
@@ -60,6 +61,17 @@ def test_an_injected_answer_of_container_is_the_recorded_one(cloud: Clouded, kin
     assert (answer.status, shape(answer.body)) == (wanted["http_status"], shape(wanted["body"]))
     assert answer.body["error"].get("status") == wanted["body"]["error"].get("status")
     assert answer.body["error"]["errors"][0]["reason"] == wanted["body"]["error"]["errors"][0]["reason"]
+
+
+@pytest.mark.parametrize("kind", sorted(ANSWERS - {Kind.DROPPED_BEFORE, Kind.NOT_JSON}))
+@pytest.mark.parametrize("path", [f"{GLOBAL}/networks", CLUSTERS, "/v1/projects/example-project/services"])
+def test_each_injected_answer_has_the_keys_of_its_service(cloud: Clouded, kind: Kind, path: str) -> None:
+    cloud.world.faults.add(kind, "GET ")
+    answer = cloud.ask("GET", path)
+    assert answer.status == answer.body["error"]["code"] >= 400
+    needed, allowed = ERROR_KEYS.get(answer.service, ({"code", "message", "status"}, {"details"}))
+    assert needed <= set(answer.body["error"]) <= needed | allowed
+    assert cloud.ask("GET", path).status == 200
 
 
 def test_retry_after_is_sent_when_it_is_given(cloud: Clouded) -> None:
