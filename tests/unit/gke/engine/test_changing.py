@@ -18,7 +18,7 @@ from tests.unit.gke.engine.sky import PROJECT, SMALL, Sky, apply_on, destroy_on,
 
 pytestmark = pytest.mark.looptime
 
-NODES = SMALL.replace("nodes: 2", "nodes: 3")
+NODES = SMALL.replace("nodes: 2", "nodes: 1")
 LABELS = SMALL.replace("nodes: 2", "nodes: 2\n      labels: {team: ml}\n      tags: [gpu]")
 MTU = SMALL.replace("  pools:", "  network: {mtu: 8000}\n  pools:")
 PODS = SMALL.replace("nodes: 2", "nodes: 2\n      maxPods: 64")
