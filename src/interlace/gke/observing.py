@@ -66,7 +66,12 @@ async def working_on(client: Client, scope: Scope, key: Key) -> Operation | None
 
 async def _collection(client: Client, scope: Scope, sample: Key) -> dict[Key, Mapping[str, Any]]:
     request = listing(sample, project=scope.project_of(sample), version=scope.version_of(sample))
-    items = await client.ask_all(request)
+    try:
+        items = await client.ask_all(request)
+    except ApiError as error:
+        if error.status == 403 and not scope.must_read(sample.kind):
+            return {}
+        raise
     return {Key(sample.kind, sample.place, str(item["name"])): item for item in items}
 
 
@@ -82,7 +87,9 @@ async def _cluster(client: Client, scope: Scope) -> dict[Key, Mapping[str, Any]]
 def _operations(scope: Scope) -> list[tuple[str, Request]]:
     """Lists of operations, with the service that they belong to."""
     pending = {**QUERY, "filter": "status!=DONE"}
-    places = [(scope.network_project, "global"), (scope.network_project, f"regions/{scope.region}")]
+    places = []
+    if scope.project == scope.network_project or scope.must_read("network") or scope.must_read("subnetwork"):
+        places += [(scope.network_project, "global"), (scope.network_project, f"regions/{scope.region}")]
     if scope.project != scope.network_project:
         places.append((scope.project, f"regions/{scope.region}"))
     found = [

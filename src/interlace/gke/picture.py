@@ -28,6 +28,12 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     versions: Mapping[str, str] = {}
     """Kind to API version where it is not v1."""
+    wanted: frozenset[str] | None = None
+    """Kinds that the file makes; others need not be readable, as in a host project. None: all."""
+
+    def must_read(self, kind: str) -> bool:
+        """Whether it is an error that a kind may not be listed."""
+        return self.wanted is None or kind in self.wanted
 
     def project_of(self, key: Key) -> str:
         """The project that a resource lies in."""
@@ -53,7 +59,9 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 def scope_of_cluster(cluster: FabricCluster, resources: Iterable[Resource] = ()) -> Scope:
     """Where the resources of a cluster file lie."""
     versions: dict[str, str] = {}
+    kinds = set()
     for resource in resources:
+        kinds.add(resource.key.kind)
         if resource.version != "v1":
             kind = "cluster" if resource.key.kind == "nodePool" else resource.key.kind
             versions[kind] = resource.version
@@ -64,6 +72,7 @@ def scope_of_cluster(cluster: FabricCluster, resources: Iterable[Resource] = ())
         location=cluster.spec.location,
         cluster=cluster.name,
         versions=versions,
+        wanted=frozenset(kinds) if kinds else None,
     )
 
 
