@@ -1,8 +1,9 @@
-"""What gcloud sends against what the importer reads: ``python -m tools.gke_oracle [--every] [CASE ...]``.
+"""What gcloud sends against what the importer reads: ``python -m tools.gke_oracle [--every] [--examples] [CASE ...]``.
 
 gcloud runs without credentials, with a configuration of its own, against a recorder on the loopback interface; nothing
 leaves the machine. CASE: part of a name in ``tests/data/gke/golden``; ``--every`` adds the commands of
-``flags-recorded.json``. Exit code 0: all equal; 1: something differs; 3: gcloud is not installed, nothing was compared.
+``flags-recorded.json``, ``--examples`` those of the scripts that the cluster files in ``examples`` are exported as.
+Exit code 0: all equal; 1: something differs; 3: gcloud is not installed, nothing was compared.
 """
 
 from __future__ import annotations
@@ -20,19 +21,31 @@ from typing import Any
 
 import msgspec
 
+from interlace.gke.desired import desired
 from interlace.gke.errors import Refused
+from interlace.gke.export.gcloud import as_script
+from interlace.gke.gcloud.interpreting import invocations
+from interlace.gke.gcloud.page import read_page
 from interlace.gke.importing import requests
+from interlace.gke.reading import read_cluster
 from tools.gke_recorder import Recorder, recording
 
-DATA = Path(__file__).parents[1] / "tests" / "data" / "gke"
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data" / "gke"
+EXAMPLES = ROOT / "examples"
 CREATING = ("cl-", "np-", "net-", "sub-", "fw-", "gp-", "rsv-", "wp-")
 PROJECT = "example-project"
 SECONDS = 180
 """For one command; a machine that is busy needs many of them to start gcloud."""
 
 
-def commands(names: list[str], *, every: bool) -> Iterator[tuple[str, list[str]]]:
+def commands(names: list[str], *, every: bool, examples: bool) -> Iterator[tuple[str, list[str]]]:
     """Names and words of the commands to compare."""
+    for path in sorted(EXAMPLES.glob("*/cluster.yaml")) if examples else ():
+        script = as_script(desired(read_cluster(path)), title=path.parent.name).text
+        for each in invocations(read_page(script), known={}, project=PROJECT):
+            if "create" in each.words:
+                yield f"{path.parent.name} line {each.line}", ["gcloud", *each.words]
     for path in sorted((DATA / "golden").glob("*.json")):
         if path.stem.startswith(CREATING) and (not names or any(name in path.stem for name in names)):
             yield path.stem, json.loads(path.read_text())["argv"]
@@ -96,7 +109,7 @@ def main(arguments: list[str]) -> int:
     names = [each for each in arguments if not each.startswith("-")]
     equal, refused, different = 0, 0, 0
     with recording() as server, tempfile.TemporaryDirectory() as folder:
-        for name, argv in commands(names, every=every):
+        for name, argv in commands(names, every=every, examples="--examples" in arguments):
             difference = compare(argv, gcloud=gcloud, server=server, folder=Path(folder))
             equal += not difference
             refused += difference.startswith("refused: ")
