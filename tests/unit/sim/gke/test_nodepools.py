@@ -116,6 +116,7 @@ def test_a_machine_type_is_only_where_it_is_offered(cloud: Clouded) -> None:
 
 
 def test_gpus_beyond_the_quota_are_refused_at_once(cloud: Clouded) -> None:
+    cloud.world.catalog.gpu_family_quota, cloud.world.catalog.vm_family_quota = 16, 500
     answer = cloud.ask("POST", POOLS, {"nodePool": pool_body(initialNodeCount=3)})
     assert shape(answer.body) == shape(recorded("container-error-403-quota")["body"])
     assert '"GPUS_PER_GPU_FAMILY"' not in answer.body["error"]["message"]  # 624 CPUs of 500 come first
@@ -129,6 +130,7 @@ def test_gpus_beyond_the_quota_are_refused_at_once(cloud: Clouded) -> None:
 
 
 def test_a_pool_grows_only_as_far_as_the_quota(cloud: Clouded) -> None:
+    cloud.world.catalog.gpu_family_quota = 16
     cloud.pool(initialNodeCount=1)
     assert cloud.refused("POST", f"{POOL}:setSize", {"nodeCount": 3})[0] == 403
     cloud.do("POST", f"{POOL}:setSize", {"nodeCount": 2})

@@ -240,7 +240,7 @@ def test_the_quota_of_gpus_is_told_by_family_and_region(cloud: Clouded) -> None:
     assert [each["details"] for each in rows] == [{}]
     machines = cloud.good("GET", f"{path}/CPUS-PER-VM-FAMILY-per-project-region")["dimensionsInfos"]
     here = {"vm_family": "A3", "region": "us-central1"}
-    assert [each["details"] for each in machines if each["dimensions"] == here] == [{"value": "500"}]
+    assert [each["details"] for each in machines if each["dimensions"] == here] == [{"value": "1024"}]
     rows = cloud.good("GET", path)["quotaInfos"]
     first = cloud.good("GET", path, pageSize="4")
     second = cloud.good("GET", path, pageSize="4", pageToken=first["nextPageToken"])
