@@ -63,6 +63,10 @@ class NodeInfo(Api, frozen=True, kw_only=True):
     kubelet_version: str = ""
 
 
+class NodeSpec(Api, frozen=True, kw_only=True):
+    unschedulable: bool = False
+
+
 class NodeStatus(Api, frozen=True, kw_only=True):
     allocatable: dict[str, str | int | float] = {}
     conditions: tuple[Condition, ...] = ()
@@ -71,6 +75,7 @@ class NodeStatus(Api, frozen=True, kw_only=True):
 
 class Node(Api, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 

@@ -5,7 +5,7 @@ A VPC network lets nothing in unless a rule allows it; a rule that denies wins a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Network, collapse_addresses, ip_network
 from typing import Final
 
@@ -17,8 +17,11 @@ from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
 
+_PROTOCOLS: Final = ("tcp", "udp", "icmp")
 _NUMBERS: Final = {"6": "tcp", "17": "udp", "1": "icmp"}
 _PORTS: Final = (1, 65535)
+_SYSTEM: Final = 1023
+"""Last of the ports that no transport of a family uses."""
 _EVERYWHERE: Final = IPv4Network("0.0.0.0/0")
 
 
@@ -30,11 +33,15 @@ _EVERYWHERE: Final = IPv4Network("0.0.0.0/0")
 )
 def _missing(subject: Subject) -> Iterator[Breach]:
     for network, pool in _networks(subject):
-        if not any(each.value.allowed for each in _ingress(subject, network, pool)):
-            yield Breach(
-                pointer="/firewalls",
-                text=f"network {network} behind a NIC of {pool.says} has no firewall rule that lets its nodes in",
-            )
+        if any(each.value.allowed for each in _ingress(subject, network, pool)):
+            continue
+        text = f"network {network} behind a NIC of {pool.says} has no firewall rule that lets its nodes in"
+        idle = next((each for each in _all(subject) if _allows(each.value, network)), None)
+        if idle is None:
+            yield Breach(pointer="/firewalls", text=text)
+        else:
+            member, why, remedy = _idle(idle.value)
+            yield Breach(pointer=f"{idle.pointer}/{member}", text=f"{text}: {idle.value.name} {why}", remedy=remedy)
 
 
 @RULES.rule(
@@ -48,7 +55,7 @@ def _coverage(subject: Subject) -> Iterator[Breach]:
         rules = _ingress(subject, network, pool)
         allowing = [each for each in rules if each.value.allowed]
         for source in _sources(subject, network, pool) if allowing else ():
-            lacking = [each for each in ("tcp", "udp", "icmp") if not _allowed(allowing, source, each, pool)]
+            lacking = [each for each in _PROTOCOLS if not _allowed(allowing, source, each, pool)]
             if lacking:
                 yield Breach(
                     pointer=allowing[0].pointer,
@@ -67,16 +74,24 @@ def _coverage(subject: Subject) -> Iterator[Breach]:
 def _denied(subject: Subject) -> Iterator[Breach]:
     for network, pool in _networks(subject):
         rules = _ingress(subject, network, pool)
-        allowing = [each for each in rules if each.value.allowed]
         for source in _sources(subject, network, pool):
-            first = min((each.value.priority for each in allowing if _covers(each.value, source, pool)), default=None)
-            for each in rules:
-                reaches = any(part.overlaps(source) for part in _from(each.value))
-                if each.value.denied and reaches and first is not None and each.value.priority <= first:
+            allowing = [each.value for each in rules if each.value.allowed and _covers(each.value, source, pool)]
+            denying = [each for each in rules if any(part.overlaps(source) for part in _from(each.value))]
+            for rule in denying:
+                denied = {
+                    protocol: ports
+                    for protocol in _PROTOCOLS
+                    if (ports := _ports(rule.value.denied, protocol))
+                    and any(_ports(one.allowed, protocol) for one in allowing)
+                    and rule.value.priority <= _first(allowing, protocol)
+                }
+                if denied:
+                    grave = any(high > _SYSTEM for each in ("tcp", "udp") for _, high in denied.get(each, ()))
                     yield Breach(
-                        pointer=each.pointer,
-                        text=f"firewall rule {each.value.name} of network {network} denies what comes from {source}, "
-                        f"the nodes of {pool.says}",
+                        pointer=rule.pointer,
+                        text=f"firewall rule {rule.value.name} of network {network} denies {_listed(denied)} from "
+                        f"{source}, the nodes of {pool.says}",
+                        severity="error" if grave else "warning",
                     )
 
 
@@ -157,21 +172,20 @@ def _all(subject: Subject) -> tuple[At[Firewall], ...]:
 
 
 def _networks(subject: Subject) -> Iterator[tuple[str, Pool]]:
-    """Networks that need rules: those behind ordinary NICs, once for each pool, except those of other projects.
+    """Networks that need rules: those behind ordinary NICs, once for each pool.
 
-    Of plans and requests only those that they make.
+    Left out are those of other projects, those that do not exist, and that of the cluster, which has GKE's own rules;
+    of plans and requests all that they do not make.
     """
+    listed = "networks" not in subject.unread
+    primary = short(subject.cluster_network)
     for pool in subject.wired:
         seen: set[str] = set()
         for nic in pool.nics:
             name = short(nic.network)
             known = subject.network(nic.network) is not None
-            if (
-                not name
-                or nic.rdma
-                or name in seen
-                or (not known and (not subject.whole or subject.foreign(nic.network)))
-            ):
+            absent = not known and (not subject.whole or subject.foreign(nic.network) or listed)
+            if not name or nic.rdma or name in seen or absent or name == primary:
                 continue
             seen.add(name)
             yield name, pool
@@ -194,6 +208,45 @@ def _ingress(subject: Subject, network: str, pool: Pool) -> list[At[Firewall]]:
         and short(each.value.network) == network
         and meant(each.value)
     ]
+
+
+def _allows(rule: Firewall, network: str) -> bool:
+    """Whether it would let something into the network, were it on and meant for all."""
+    return bool(rule.allowed) and short(rule.network) == network
+
+
+def _idle(rule: Firewall) -> tuple[str, str, str]:
+    """Why a rule that allows lets none of the nodes in: its member, the reason, and the remedy."""
+    if rule.disabled:
+        return "disabled", "is disabled", f"enable it: `gcloud compute firewall-rules update {rule.name} --no-disabled`"
+    if rule.direction != "INGRESS":
+        return "direction", f"has direction {rule.direction}", "make it anew with direction INGRESS"
+    if rule.target_tags:
+        tags = ", ".join(rule.target_tags)
+        return "targetTags", f"is for VMs with tag {tags} alone", "make it anew without target tags"
+    accounts = ", ".join(rule.target_service_accounts)
+    return (
+        "targetServiceAccounts",
+        f"is for VMs of service account {accounts} alone",
+        "make it anew without target service accounts",
+    )
+
+
+def _first(allowing: Iterable[Firewall], protocol: str) -> int:
+    """The smallest priority of those that let a protocol in."""
+    return min(each.priority for each in allowing if _ports(each.allowed, protocol))
+
+
+def _listed(denied: Mapping[str, list[tuple[int, int]]]) -> str:
+    """Protocols, with their ports where they are not all."""
+    return ", ".join(
+        protocol if _joined(ports) else f"{protocol} {' '.join(_span(low, high) for low, high in ports)}"
+        for protocol, ports in denied.items()
+    )
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
 
 
 def _sources(subject: Subject, network: str, pool: Pool) -> list[IPv4Network]:

@@ -21,7 +21,8 @@ RULES: Final[Rules[Subject]] = Rules()
 )
 def _accelerator(subject: Subject) -> Iterator[Breach]:
     for pool in subject.pools:
-        if pool.family is None:
+        machine = short(pool.pool.config.machine_type)
+        if pool.family is None or (machine and machine not in pool.family.machines):
             continue
         node = pool.family.node
         if not pool.pool.config.accelerators:

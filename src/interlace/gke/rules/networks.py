@@ -142,7 +142,11 @@ def _rdma_profile(subject: Subject) -> Iterator[Breach]:
                 yield Breach(
                     pointer=f"{network.pointer}/networkProfile",
                     text=f"network {network.value.name} behind RDMA NICs of {pool.says} in "
-                    f"{', '.join(pool.zones) or subject.region} has profile {profile or '(none)'}",
+                    f"{', '.join(pool.zones) or subject.region} has "
+                    f"{f'profile {profile}' if profile else 'no profile'}",
+                    remedy=f"make the network anew with --network-profile={pool.zones[0]}-vpc-roce"
+                    if len(pool.zones) == 1
+                    else "",
                 )
 
 

@@ -46,25 +46,49 @@ def _count(subject: Subject) -> Iterator[Breach]:
     "pool.nic-order",
     cause="the i-th additional network is the i-th NIC; a Pod that asks for a network by name then gets a NIC that is "
     "far from its GPU",
-    remedy="make the pool anew with the networks in the order of the Network objects, or name them by their place",
+    remedy="make the GKENetworkParamSets anew in the order of the pool, or the pool with its networks in their order",
     needs=("cluster",),
 )
 def _order(subject: Subject) -> Iterator[Breach]:
     for pool in subject.pools:
-        nics = pool.nics
         declared = declared_order(subject, pool)
-        if declared:
-            shown = [nic for nic in nics if pair_of(nic) in declared]
-            expected = [pair for pair in declared if pair in {pair_of(nic) for nic in shown}]
-            for nic, (vpc, subnet) in zip(shown, expected, strict=False):
-                if pair_of(nic) != (vpc, subnet):
-                    yield Breach(
-                        pointer=nic.pointer,
-                        text=f"{pool.says} has {'/'.join(pair_of(nic))} as NIC {nic.index + 1}, where the Network "
-                        f"objects have {vpc}/{subnet}",
-                    )
+        mixed = _by_mode(pool)
+        if mixed is not None:
+            yield mixed
+        elif declared:
+            yield from _by_objects(pool, declared)
         else:
-            yield from _by_number(pool, nics)
+            yield from _by_number(pool, pool.nics)
+
+
+def _by_mode(pool: Pool) -> Breach | None:
+    """The first NIC whose place is that of another kind, where a family has both kinds."""
+    places = pool.family.networks if pool.family else ()
+    astray = [(nic, place) for nic, place in zip(pool.nics, places, strict=False) if nic.meant not in (None, place)]
+    if len(pool.nics) != len(places) or not astray:
+        return None
+    nic, place = astray[0]
+    return Breach(
+        pointer=nic.pointer,
+        text=f"{pool.says} has {'/'.join(pair_of(nic))} as NIC {nic.index + 1}, the place of {place.name} "
+        f"({place.mode})",
+        remedy=f"make the pool anew with its networks in the order {', '.join(each.name for each in places)}",
+    )
+
+
+def _by_objects(pool: Pool, declared: tuple[tuple[str, str], ...]) -> Iterator[Breach]:
+    """The first NIC that the Network objects have elsewhere; those that only one side has are told by other rules."""
+    shown = {pair_of(nic): nic for nic in reversed(pool.nics)}
+    ours = [pair for pair in dict.fromkeys(map(pair_of, pool.nics)) if pair in declared]
+    theirs = [pair for pair in dict.fromkeys(declared) if pair in shown]
+    astray = [(ours[index], pair) for index, pair in enumerate(theirs) if pair != ours[index]]
+    if astray:
+        (have, want), nic = astray[0], shown[astray[0][0]]
+        yield Breach(
+            pointer=nic.pointer,
+            text=f"{pool.says} has {'/'.join(have)} as NIC {nic.index + 1}, where the Network objects have "
+            f"{'/'.join(want)}; {len(astray)} NICs are in another order",
+        )
 
 
 def _by_number(pool: Pool, nics: tuple[Nic, ...]) -> Iterator[Breach]:
@@ -98,7 +122,7 @@ def _vpc_shared(subject: Subject) -> Iterator[Breach]:
             name = short(nic.network)
             if not name or nic.rdma:
                 continue
-            if name in seen:
+            if name in seen and pair_of(nic) != pair_of(pool.nics[seen[name]]):
                 yield Breach(
                     pointer=f"{nic.pointer}/network",
                     text=f"{pool.says} has network {name} behind NIC {seen[name] + 1} and NIC {nic.index + 1}",
@@ -246,6 +270,7 @@ def _managed(subject: Subject) -> Iterator[Breach]:
                 pointer=where,
                 text=f"{pool.says} has acceleratorNetworkProfile {profile}, which is not for {pool.family.id}",
             )
+            continue
         if pool.nics:
             yield Breach(
                 pointer=where,

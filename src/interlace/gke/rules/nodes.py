@@ -9,12 +9,18 @@ from interlace.fabric.minimum import judge
 from interlace.fabric.version import VersionError, gke_version
 from interlace.gke.rules.nics import natural
 from interlace.gke.rules.subject import Subject
+from interlace.rules.pointer import pointer
 from interlace.rules.rule import Breach, Rules
 from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
 _NODES: Final = "kubernetes/nodes"
+_SHARING: Final = {
+    "cloud.google.com/gke-gpu-partition-size": "divides its GPUs (MIG)",
+    "cloud.google.com/gke-gpu-sharing-strategy": "shares its GPUs among containers (time-sharing or MPS)",
+}
+"""Labels that GKE gives to nodes whose GPUs are not whole."""
 _DRANET: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Label of nodes whose GPUs are given by claim instead of by count."""
 
@@ -54,6 +60,45 @@ def _not_ready(subject: Subject) -> Iterator[Breach]:
                     pointer=f"{node.pointer}/status/conditions",
                     text=f"node {node.value.metadata.name} is not Ready{f': {reason}' if reason else ''}",
                 )
+
+
+@RULES.rule(
+    "node.cordoned",
+    severity="warning",
+    cause="Kubernetes starts no new Pods on a node that is cordoned",
+    remedy="find out who keeps it back, an upgrade or a repair say; then `kubectl uncordon` it",
+    needs=("cluster", _NODES),
+)
+def _cordoned(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        for node in subject.nodes(pool):
+            if node.value.spec.unschedulable:
+                yield Breach(
+                    pointer=f"{node.pointer}/spec/unschedulable", text=f"node {node.value.metadata.name} is cordoned"
+                )
+
+
+@RULES.rule(
+    "node.shared-gpus",
+    cause="GPUDirect takes whole GPUs, and GKE has labelled the node as one that divides or shares them",
+    remedy="make the node pool anew without gpuPartitionSize and gpuSharingConfig",
+    needs=("cluster", _NODES),
+)
+def _shared_gpus(subject: Subject) -> Iterator[Breach]:
+    for pool in subject.pools:
+        if any(
+            each.gpu_partition_size or each.gpu_sharing_config.gpu_sharing_strategy
+            for each in pool.pool.config.accelerators
+        ):
+            continue  # the rules about pools tell it once
+        for node in subject.nodes(pool):
+            for label, what in _SHARING.items():
+                value = node.value.metadata.labels.get(label, "")
+                if value:
+                    yield Breach(
+                        pointer=node.pointer + pointer("metadata", "labels", label),
+                        text=f"node {node.value.metadata.name} {what}: label {label} is {value}",
+                    )
 
 
 @RULES.rule(

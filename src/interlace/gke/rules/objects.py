@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from interlace.gke.observed.kubernetes import Condition, ParamSet
+from interlace.gke.observed.kubernetes import Condition, ParamSet, ParamSetSpec
 from interlace.gke.places import short
 from interlace.gke.rules.nics import declared_order, pair_of
-from interlace.gke.rules.subject import At, Subject
+from interlace.gke.rules.subject import At, Pool, Subject
 from interlace.rules.rule import Breach, Rules
+from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
@@ -35,7 +36,7 @@ _REASONED: Final = frozenset(
 """Reasons of a parameter set that have a rule of their own."""
 
 _Foretell = Callable[[Subject, At[ParamSet]], str | None]
-"""What of the set's spec is wrong, or None."""
+"""What of the set's spec is wrong, or None; what the node pool has wrong too is told by the rules about its NICs."""
 
 
 def _reason(reason: str, id: str, *, field: str, cause: str, remedy: str, foretell: _Foretell) -> None:
@@ -58,7 +59,8 @@ def _no_subnet(subject: Subject, each: At[ParamSet]) -> str | None:
     subnet = each.value.spec.vpc_subnet
     if not subnet:
         return "it names no subnet"
-    if "subnetworks" in subject.unread or subject.foreign(subnet) or _shared_vpc(subject):
+    told = any(short(nic.subnetwork) == short(subnet) for pool in subject.pools for nic in pool.nics)
+    if "subnetworks" in subject.unread or subject.foreign(subnet) or _shared_vpc(subject) or told:
         return None
     found = subject.subnetwork(subnet)
     if found is None:
@@ -73,7 +75,8 @@ def _no_vpc(subject: Subject, each: At[ParamSet]) -> str | None:
     vpc = each.value.spec.vpc
     if not vpc:
         return "it names no VPC network"
-    if "networks" in subject.unread or subject.foreign(vpc) or _shared_vpc(subject) or subject.network(vpc):
+    told = any(short(nic.network) == short(vpc) for pool in subject.pools for nic in pool.nics)
+    if "networks" in subject.unread or subject.foreign(vpc) or _shared_vpc(subject) or subject.network(vpc) or told:
         return None
     return f"there is no VPC network {short(vpc)}"
 
@@ -110,7 +113,9 @@ def _same(field: Callable[[ParamSet], str], what: str) -> _Foretell:
 
     def foretell(subject: Subject, each: At[ParamSet]) -> str | None:
         value = short(field(each.value))
-        if not value or not each.value.spec.device_mode or each.value.spec.device_mode == "RDMA":
+        spec = each.value.spec
+        behind_rdma = any(nic.rdma and pair_of(nic) == _pair(spec) for pool in subject.pools for nic in pool.nics)
+        if not value or not spec.device_mode or spec.device_mode == "RDMA" or behind_rdma:
             return None
         for other in subject.param_sets:
             older = _age(other) < _age(each)
@@ -174,7 +179,7 @@ _reason(
     "paramset.vpc-in-use",
     field="vpc",
     cause="each NIC has a VPC network of its own, so the newer of two sets for one network is refused",
-    remedy="name the network that the node pool has at this place",
+    remedy="let each GKENetworkParamSet name the network of another NIC of the node pool",
     foretell=_same(lambda each: each.spec.vpc, "network"),
 )
 _reason(
@@ -182,7 +187,7 @@ _reason(
     "paramset.subnet-in-use",
     field="vpcSubnet",
     cause="each NIC has a subnet of its own, so the newer of two sets for one subnet is refused",
-    remedy="name the subnet that the node pool has at this place",
+    remedy="let each GKENetworkParamSet name the subnet of another NIC of the node pool",
     foretell=_same(lambda each: each.spec.vpc_subnet, "subnet"),
 )
 
@@ -212,13 +217,12 @@ def _set_not_ready(subject: Subject) -> Iterator[Breach]:
 )
 def _subnet_of_other_vpc(subject: Subject) -> Iterator[Breach]:
     for each in subject.param_sets:
-        spec = each.value.spec
-        subnet = subject.subnetwork(spec.vpc_subnet, network=spec.vpc)
-        if subnet is not None and spec.vpc and subnet.value.network and short(subnet.value.network) != short(spec.vpc):
+        spec, another = each.value.spec, _another_vpc(subject, each)
+        if another:
             yield Breach(
                 pointer=f"{each.pointer}/spec/vpcSubnet",
                 text=f"GKENetworkParamSet {each.value.metadata.name} names subnet {short(spec.vpc_subnet)} with "
-                f"network {short(spec.vpc)}, and the subnet is of network {short(subnet.value.network)}",
+                f"network {short(spec.vpc)}, and the subnet is of network {another}",
             )
 
 
@@ -232,12 +236,13 @@ def _device_mode(subject: Subject) -> Iterator[Breach]:
     modes = {pair_of(nic): nic.meant.mode for pool in subject.pools for nic in pool.nics if nic.meant}
     for each in subject.param_sets:
         spec = each.value.spec
-        want = modes.get((short(spec.vpc), short(spec.vpc_subnet)))
+        want = modes.get(_pair(spec))
         if want and spec.device_mode and spec.device_mode != want:
             yield Breach(
                 pointer=f"{each.pointer}/spec/deviceMode",
                 text=f"GKENetworkParamSet {each.value.metadata.name} has deviceMode {spec.device_mode}, and the NIC of "
                 f"the pool is {want}",
+                remedy=f"make the set anew with deviceMode {want}",
             )
 
 
@@ -255,19 +260,19 @@ def _not_in_pool(subject: Subject) -> Iterator[Breach]:
     for each in subject.param_sets:
         spec = each.value.spec
         ours = spec.device_mode or each.value.metadata.name in devices
-        pair = (short(spec.vpc), short(spec.vpc_subnet))
-        if pairs and ours and pair not in pairs and not spec.pod_ipv4_ranges.range_names:
+        usable = not (_no_subnet(subject, each) or _no_vpc(subject, each) or _another_vpc(subject, each))
+        if pairs and ours and usable and _pair(spec) not in pairs and not spec.pod_ipv4_ranges.range_names:
             yield Breach(
                 pointer=f"{each.pointer}/spec",
-                text=f"GKENetworkParamSet {each.value.metadata.name} is for {'/'.join(pair)}, and no node pool has a "
-                "NIC there",
+                text=f"GKENetworkParamSet {each.value.metadata.name} is for {'/'.join(_pair(spec))}, and no node pool "
+                "has a NIC there",
             )
 
 
 @RULES.rule(
     "network-object.missing",
     cause="Pods cannot ask for a NIC that has no Network object",
-    remedy="apply `interlace manifests --family … --part networks`",
+    remedy="apply what `interlace manifests --family FAMILY --part networks` prints",
     needs=(_NETWORKS, _SETS, "cluster"),
 )
 def _objects_missing(subject: Subject) -> Iterator[Breach]:
@@ -276,12 +281,19 @@ def _objects_missing(subject: Subject) -> Iterator[Breach]:
             continue
         declared = set(declared_order(subject, pool))
         lacking = [nic for nic in pool.nics if pair_of(nic) not in declared]
-        if lacking:
-            names = ", ".join(short(nic.network if not nic.rdma else nic.subnetwork) for nic in lacking)
+        if len(lacking) > _misdirected(subject, pool):
+            sets = {_pair(each.value.spec): f", which GKENetworkParamSet {each.value.metadata.name} names"
+                    for each in subject.param_sets}  # fmt: skip
+            names = ", ".join(
+                f"{short(nic.subnetwork if nic.rdma else nic.network)}{sets.get(pair_of(nic), '')}" for nic in lacking
+            )
+            some = f"{len(lacking)} of {counted(len(pool.nics), 'NIC')} of {pool.says}"
             yield Breach(
                 pointer="/kubernetes/networks",
-                text=f"{len(lacking)} of {len(pool.nics)} NICs of {pool.says} have no Network object with a parameter "
-                f"set: {names}",
+                text=f"there is no Network object with a parameter set for {some}: {names}",
+                remedy=f"apply what `interlace manifests --family {pool.family.id} --part networks` prints"
+                if pool.family
+                else "",
             )
 
 
@@ -357,6 +369,29 @@ def _network_not_ready(subject: Subject) -> Iterator[Breach]:
                     pointer=f"{each.pointer}/status/conditions/{index}",
                     text=f"Network {each.value.metadata.name} is not {condition.type}{_says(condition)}",
                 )
+
+
+def _misdirected(subject: Subject, pool: Pool) -> int:
+    """Device Networks that have no set, or one that fits no NIC: each is told by a rule of its own."""
+    pairs = {pair_of(nic) for nic in pool.nics}
+    fitting = {each.value.metadata.name for each in subject.param_sets if _pair(each.value.spec) in pairs}
+    return sum(
+        each.value.spec.type == "Device" and each.value.spec.parameters_ref.name not in fitting
+        for each in subject.kubernetes_networks
+    )
+
+
+def _pair(spec: ParamSetSpec) -> tuple[str, str]:
+    """Network and subnet of a set by name."""
+    return short(spec.vpc), short(spec.vpc_subnet)
+
+
+def _another_vpc(subject: Subject, each: At[ParamSet]) -> str:
+    """The network of the set's subnet where that is not the one of the set; else empty."""
+    spec = each.value.spec
+    subnet = subject.subnetwork(spec.vpc_subnet, network=spec.vpc)
+    of = short(subnet.value.network) if subnet else ""
+    return of if of and spec.vpc and of != short(spec.vpc) else ""
 
 
 def _false(conditions: Iterable[Condition], type: str, reason: str) -> str | None:

@@ -240,11 +240,13 @@ def _size(subject: Subject) -> Iterator[Breach]:
         have = count * max(1, zones)
         wanted = subject.state.want.nodes if pool.wanted else 0
         if wanted and have != wanted and not pool.pool.autoscaling.enabled:
+            each = f" ({count} in each of {zones} zones)" if zones > 1 else ""
             yield Breach(
                 pointer=where,
-                text=f"{pool.says} was made for {counted(have, 'node')} ({count} in each of "
-                f"{counted(max(1, zones), 'zone')}), and should have {wanted}",
-                remedy="resize the pool",
+                text=f"{pool.says} was made for {counted(have, 'node')}{each}, and should have {wanted}",
+                cause="" if zones > 1 else "a pool keeps the size that it was given until somebody resizes it",
+                remedy=f"resize it: `gcloud container clusters resize CLUSTER --node-pool {pool.name} --num-nodes N`, "
+                "where N counts in each zone",
                 severity="warning",
             )
 

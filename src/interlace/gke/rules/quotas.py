@@ -97,7 +97,7 @@ def _firewalls(subject: Subject) -> Iterator[Breach]:
 
 @RULES.rule(
     "quota.gpu-family",
-    cause="GPUs are counted by family and region in Cloud Quotas alone; the lists of Compute Engine have no H100",
+    cause="GPUs are counted by family and region in Cloud Quotas alone; the lists of Compute Engine lack them",
     remedy=f"{_ASK}: Compute Engine API, GPUS_PER_GPU_FAMILY; or take a reservation",
     needs=("quotaInfos",),
 )

@@ -7,13 +7,14 @@ where in the document the thing that it found stands.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Final, Generic, Literal, TypeVar
 
-from interlace.fabric.family import Family
+from interlace.fabric.family import Family, families
 from interlace.fabric.family import Network as FamilyNetwork
 from interlace.gke.observed.bundle import wanted_family
 from interlace.gke.observed.compute import Network, Reservation, ResourcePolicy, Subnetwork
@@ -111,17 +112,30 @@ class Pool:
     @property
     def nics(self) -> tuple[Nic, ...]:
         """Its additional NICs, in order."""
-        networks = self.family.networks if self.family else ()
+        listed = self.pool.network_config.additional_node_network_configs
         return tuple(
             Nic(
                 index=index,
                 pointer=self.at("networkConfig", "additionalNodeNetworkConfigs", index),
                 network=each.network,
                 subnetwork=each.subnetwork,
-                meant=networks[index] if index < len(networks) else None,
+                meant=meant,
             )
-            for index, each in enumerate(self.pool.network_config.additional_node_network_configs)
+            for index, (each, meant) in enumerate(zip(listed, self._meant(), strict=True))
         )
+
+    def _meant(self) -> list[FamilyNetwork | None]:
+        """What each additional NIC should be: by its place, and by its kind where a family has two.
+
+        RDMA NICs alone share a network, so the network that most NICs share is theirs wherever they stand.
+        """
+        family = self.family.networks if self.family else ()
+        names = [short(each.network) for each in self.pool.network_config.additional_node_network_configs]
+        shared, often = next(iter(Counter(names).most_common(1)), ("", 0))
+        if often < 2 or len({each.mode for each in family}) < 2:
+            return [*family, *[None] * len(names)][: len(names)]
+        kinds = {rdma: iter([each for each in family if (each.mode == "RDMA") is rdma]) for rdma in (False, True)}
+        return [next(kinds[name == shared], None) for name in names]
 
     @property
     def provisioning(self) -> Provisioning:
@@ -387,4 +401,5 @@ def _blocks(pools: Iterable[Pool]) -> bool:
 
 def _gpus(pool: NodePool) -> bool:
     """Whether it has the GPUs of a family, whatever its machine type: an A3 of the wrong size, say."""
-    return any("h100" in each.accelerator_type for each in pool.config.accelerators)
+    ours = {family.node.accelerator for family in families() if family.node.gke}
+    return any(short(each.accelerator_type) in ours for each in pool.config.accelerators)

@@ -20,6 +20,7 @@ NOW: Final = datetime(2026, 11, 30, tzinfo=UTC)
 GONE: Final = object()
 """As a value of a change: take the member away."""
 
+_ULTRA_VERSION: Final = "1.35.1-gke.1000000"
 PRIMARY: Final = 0
 POOL: Final = "/cluster/nodePools/1"
 CONFIG: Final = f"{POOL}/config"
@@ -56,6 +57,47 @@ def mega() -> Bundle:
     for node in bundle["kubernetes"]["nodes"]:
         node["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "a3-megagpu-8g"
     return bundle
+
+
+def ultra() -> Bundle:
+    """The same with a3-ultra: a gVNIC network, and an RDMA network with eight subnets."""
+    bundle = healthy()
+    bundle["want"]["flavour"] = "a3-ultra"
+    primary, gvnic = bundle["networks"][0], _called(bundle["networks"][1], "gvnic", "gvnic-sub", "gvnic-1")
+    rdma = _called(bundle["networks"][1], "rdma", "rdma-sub-0", "rdma-0")
+    rdma["networkProfile"] = "projects/example-project/global/networkProfiles/us-central1-a-vpc-roce"
+    bundle["networks"] = [{**each, "mtu": 8896} for each in (primary, gvnic, rdma)]
+    subnet, firewall, kubernetes = bundle["subnetworks"][1], bundle["firewalls"][0], bundle["kubernetes"]
+    names = [("gvnic", "gvnic-sub", "gvnic-1"), *(("rdma", f"rdma-sub-{index}", f"rdma-{index}") for index in range(8))]
+    bundle["subnetworks"] = [
+        bundle["subnetworks"][0],
+        *({**_called(subnet, *each), "ipCidrRange": f"192.168.{index}.0/24"} for index, each in enumerate(names)),
+    ]
+    bundle["firewalls"] = [_called(firewall, *names[0])]
+    for kind in ("networks", "gkeNetworkParamSets"):
+        kubernetes[kind] = [_called(kubernetes[kind][0], *each) for each in names]
+    for each in kubernetes["gkeNetworkParamSets"][1:]:
+        each["spec"]["deviceMode"] = "RDMA"
+    cluster = bundle["cluster"]
+    cluster |= {"currentMasterVersion": _ULTRA_VERSION}
+    pool = cluster["nodePools"][1]
+    pool["version"] = _ULTRA_VERSION
+    pool["config"] |= {"machineType": "a3-ultragpu-8g"}
+    pool["config"]["accelerators"][0]["acceleratorType"] = "nvidia-h200-141gb"
+    pool["networkConfig"]["additionalNodeNetworkConfigs"] = [
+        {"network": f"example-{network}", "subnetwork": f"example-{subnet}"} for network, subnet, _ in names
+    ]
+    for node in kubernetes["nodes"]:
+        node["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "a3-ultragpu-8g"
+        node["status"]["nodeInfo"]["kubeletVersion"] = f"v{_ULTRA_VERSION}"
+    rows = bundle["quotaInfos"][0]["dimensionsInfos"]
+    rows[0]["dimensions"]["gpu_family"] = "NVIDIA_H200"
+    return bundle
+
+
+def rdma_nic(index: int) -> dict[str, str]:
+    """An additional NIC of ``ultra``."""
+    return {"network": "example-rdma", "subnetwork": f"example-rdma-sub-{index}"}
 
 
 def reserved() -> Bundle:
@@ -172,3 +214,11 @@ def _renumbered(obj: Any, number: int) -> Any:
     for what in ("net-", "sub-", "internal-", "vpc"):
         text = text.replace(f"{what}4", f"{what}{number}")
     return json.loads(text.replace("192.168.4.", f"192.168.{number}."))
+
+
+def _called(obj: Any, network: str, subnet: str, name: str) -> Any:
+    """A copy of the first of a kind with the names of another network, subnet and Network object."""
+    text = json.dumps(obj)
+    for old, new in (("example-net-1", f"example-{network}"), ("example-sub-1", f"example-{subnet}"), ("vpc1", name)):
+        text = text.replace(old, new)
+    return json.loads(text)

@@ -7,11 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from interlace.gke.rules.checking import NOT_OBSERVED, RULES
-from tests.unit.gke.rules import cases, fabric_cases, request_cases
-from tests.unit.gke.rules.bundles import Bundle, check, healthy, mega, of_rule, put, reserved
+from tests.unit.gke.rules import cases, fabric_cases, firewall_cases, object_cases, placement_cases, request_cases
+from tests.unit.gke.rules.bundles import Bundle, check, healthy, mega, of_rule, put, reserved, ultra
 from tests.unit.gke.rules.cases import Case
 
-CASES = (*cases.CASES, *fabric_cases.CASES)
+CASES = (
+    *cases.CASES,
+    *placement_cases.CASES,
+    *fabric_cases.CASES,
+    *firewall_cases.CASES,
+    *object_cases.CASES,
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -30,6 +36,6 @@ def test_each_rule_has_a_case_and_each_case_a_rule() -> None:
     assert with_cases == {rule.id for rule in RULES}
 
 
-@pytest.mark.parametrize("base", [healthy, mega, reserved])
+@pytest.mark.parametrize("base", [healthy, mega, reserved, ultra])
 def test_a_healthy_state_breaks_no_rule_but_may_lack_a_placement(base: Callable[[], Bundle]) -> None:
     assert {finding.rule for finding in check(base())} <= {"placement.none", NOT_OBSERVED}
