@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import shlex
 import shutil
@@ -33,6 +34,7 @@ LIMIT = 60.0
 """Seconds that making a box, or a short command in it, may take."""
 _PRIVATE = ("/var/lib", "/tmp")  # noqa: S108 - of the box, on a file system of its own
 _POLL = 0.01
+_numbers = itertools.count()
 
 
 def require_system() -> None:
@@ -201,7 +203,8 @@ async def box(name: str, *, folder: Path, programs: Mapping[str, Path]) -> Async
     (folder / "log").mkdir(parents=True, exist_ok=True)
     await asyncio.to_thread(sweep)
     owner = process.Identity.of(os.getpid()) or process.Identity(os.getpid(), 0)
-    cgroup = f"{CGROUP_PREFIX}-{owner.pid}-{owner.start}-{name}"
+    # With a number: the maker may have several boxes of one name.
+    cgroup = f"{CGROUP_PREFIX}-{owner.pid}-{owner.start}-{next(_numbers)}-{name}"
     command = [
         _which("unshare"), "--mount", "--net", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc",
         "--propagation", "private", str(programs["helper"]), "pause",

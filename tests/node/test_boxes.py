@@ -72,6 +72,14 @@ async def test_boxes_side_by_side_share_no_process_no_network_and_no_file(helper
             await two.run("helper", "cat", "/run/nothing")
 
 
+async def test_boxes_of_one_name_have_cgroups_of_their_own(helper: Path, tmp_path: Path) -> None:
+    async with box("one", folder=tmp_path / "1", programs={"helper": helper}) as first:
+        async with box("one", folder=tmp_path / "2", programs={"helper": helper}) as second:
+            assert first.cgroup != second.cgroup
+        assert groups(second.cgroup) == []
+        assert groups(first.cgroup)
+
+
 async def test_a_program_of_a_box_is_ended_alone(helper: Path, tmp_path: Path) -> None:
     async with box("one", folder=tmp_path, programs={"helper": helper}) as made:
         first = await made.start("first", [f"{BIN}/helper", "pause"])
