@@ -42,6 +42,8 @@ THIN: Final = "interlace.dev/thin"
 """Label of thin nodes."""
 AT_ONCE: Final = 24
 """Requests on their way."""
+LATE: Final = 3.0
+"""Periods after which a renewal is so late that the control plane may have acted on it."""
 _LEASES: Final = "kube-node-lease"
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -118,6 +120,8 @@ class Player:
         self._told: dict[str, str] = {}
         """Uid of a Pod to what was said of it last."""
         self._addresses: dict[str, int] = defaultdict(int)
+        self._renewed: dict[str, float] = {}
+        """Node to when its Lease was renewed last, in loop time."""
 
     async def run(self) -> None:
         """Register, say that it is done, and go on."""
@@ -209,6 +213,11 @@ class Player:
                 await self._kubelet.merge_patch(
                     Lease, name, {"spec": _lease(name, self._spec.lease)}, namespace=_LEASES
                 )
+                now, before = asyncio.get_running_loop().time(), self._renewed.get(name, 0.0)
+                self._renewed[name] = now
+                if before and now - before > LATE * self._spec.lease:  # the node may have been called lost meanwhile
+                    status = {"conditions": [_condition("Ready", good=True)]}
+                    await self._kubelet.merge_patch(Node, name, {"status": status}, subresource="status")
             except KubeError as error:
                 print(f"lease of {name} not renewed: {error}", file=sys.stderr)
 
