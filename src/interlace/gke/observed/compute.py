@@ -55,7 +55,6 @@ class Firewall(Api, frozen=True, kw_only=True):
 class GroupPlacement(Api, frozen=True, kw_only=True):
     collocation: str = ""
     vm_count: int = 0
-    max_distance: int = 0
 
 
 class ResourcePolicy(Api, frozen=True, kw_only=True):
@@ -66,14 +65,8 @@ class ResourcePolicy(Api, frozen=True, kw_only=True):
     group_placement_policy: GroupPlacement | None = None
 
 
-class ReservedAccelerator(Api, frozen=True, kw_only=True):
-    accelerator_type: str = ""
-    accelerator_count: int = 0
-
-
 class ReservedInstance(Api, frozen=True, kw_only=True):
     machine_type: str = ""
-    guest_accelerators: tuple[ReservedAccelerator, ...] = ()
     maintenance_interval: str = ""
 
 
@@ -119,7 +112,6 @@ class Reservation(Api, frozen=True, kw_only=True):
     specific_reservation_required: bool = False
     specific_reservation: SpecificReservation = SpecificReservation()
     share_settings: ShareSettings = ShareSettings()
-    deployment_type: str = ""
     resource_policies: dict[str, str] = {}
     delete_at_time: str = ""
     time_window: TimeWindow = TimeWindow()

@@ -25,6 +25,7 @@ from interlace.gke.rules import (
     nics,
     nodes,
     objects,
+    paramsets,
     placement,
     pools,
     preflight,
@@ -47,6 +48,7 @@ RULES: Final[Rules[Subject]] = Rules(
     placement.RULES,
     reservations.RULES,
     quotas.RULES,
+    paramsets.RULES,
     objects.RULES,
     nodes.RULES,
 )

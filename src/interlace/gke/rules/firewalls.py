@@ -12,7 +12,8 @@ from typing import Final
 from interlace.gke.observed.compute import Firewall, Protocol
 from interlace.gke.places import short
 from interlace.gke.rules.networks import range_of
-from interlace.gke.rules.subject import At, Pool, Subject, located
+from interlace.gke.rules.nodepool import Pool
+from interlace.gke.rules.subject import At, Subject, located
 from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
@@ -32,16 +33,28 @@ _EVERYWHERE: Final = IPv4Network("0.0.0.0/0")
     needs=("firewalls",),
 )
 def _missing(subject: Subject) -> Iterator[Breach]:
+    without: dict[str, list[str]] = {}
     for network, pool in _networks(subject):
         if any(each.value.allowed for each in _ingress(subject, network, pool)):
             continue
-        text = f"network {network} behind a NIC of {pool.says} has no firewall rule that lets its nodes in"
         idle = next((each for each in _all(subject) if _allows(each.value, network)), None)
         if idle is None:
-            yield Breach(pointer="/firewalls", text=text)
-        else:
-            member, why, remedy = _idle(idle.value)
-            yield Breach(pointer=f"{idle.pointer}/{member}", text=f"{text}: {idle.value.name} {why}", remedy=remedy)
+            without.setdefault(pool.says, []).append(network)
+            continue
+        member, why, remedy = _idle(idle.value)
+        yield Breach(
+            pointer=f"{idle.pointer}/{member}",
+            text=f"network {network} behind a NIC of {pool.says} has no firewall rule that lets its nodes in: "
+            f"{idle.value.name} {why}",
+            remedy=remedy,
+        )
+    for owner, networks in without.items():
+        one = len(networks) == 1
+        yield Breach(
+            pointer="/firewalls",
+            text=f"{'network' if one else 'networks'} {', '.join(networks)} behind {'a NIC' if one else 'NICs'} of "
+            f"{owner} {'has' if one else 'have'} no firewall rule that lets its nodes in",
+        )
 
 
 @RULES.rule(

@@ -7,7 +7,8 @@ from typing import Final
 
 from interlace.gke.observed.container import Accelerator
 from interlace.gke.places import short
-from interlace.gke.rules.subject import Pool, Subject
+from interlace.gke.rules.nodepool import Pool
+from interlace.gke.rules.subject import Subject
 from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()

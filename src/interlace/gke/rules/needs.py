@@ -10,7 +10,8 @@ from typing import Final
 
 from interlace.gke.places import short
 from interlace.gke.rules.networks import mtu_of, needed_networks
-from interlace.gke.rules.subject import Provisioning, Subject
+from interlace.gke.rules.nodepool import Provisioning
+from interlace.gke.rules.subject import Subject
 
 OWN_RULES: Final = 4
 """Firewall rules that GKE makes for a cluster (a Standard cluster has three to five)."""

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from interlace.fabric.family import Family
 from interlace.gke.observed.compute import Network
 from interlace.gke.places import short
-from interlace.gke.rules.subject import At, Pool, Subject
+from interlace.gke.rules.nodepool import Pool
+from interlace.gke.rules.subject import At, Subject
 from interlace.rules.rule import Breach, Rules
 from interlace.rules.words import counted
 

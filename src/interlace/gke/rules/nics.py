@@ -7,8 +7,10 @@ from typing import Final
 
 from interlace.fabric.version import VersionError, gke_version
 from interlace.gke.places import short
+from interlace.gke.rules.declared import Pair, declared, orders, pair_of
+from interlace.gke.rules.nodepool import Nic, Pool
 from interlace.gke.rules.references import region_in
-from interlace.gke.rules.subject import NUMBERED, Nic, Pool, Subject
+from interlace.gke.rules.subject import NUMBERED, Subject
 from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
@@ -51,12 +53,12 @@ def _count(subject: Subject) -> Iterator[Breach]:
 )
 def _order(subject: Subject) -> Iterator[Breach]:
     for pool in subject.pools:
-        declared = declared_order(subject, pool)
         mixed = _by_mode(pool)
         if mixed is not None:
             yield mixed
-        elif declared:
-            yield from _by_objects(pool, declared)
+        elif declared(subject):
+            for row in orders(subject, pool):
+                yield from _by_objects(pool, row)
         else:
             yield from _by_number(pool, pool.nics)
 
@@ -64,7 +66,11 @@ def _order(subject: Subject) -> Iterator[Breach]:
 def _by_mode(pool: Pool) -> Breach | None:
     """The first NIC whose place is that of another kind, where a family has both kinds."""
     places = pool.family.networks if pool.family else ()
-    astray = [(nic, place) for nic, place in zip(pool.nics, places, strict=False) if nic.meant not in (None, place)]
+    astray = [
+        (nic, place)
+        for nic, place in zip(pool.nics, places, strict=False)
+        if nic.meant is not None and nic.meant.mode != place.mode
+    ]
     if len(pool.nics) != len(places) or not astray:
         return None
     nic, place = astray[0]
@@ -76,11 +82,11 @@ def _by_mode(pool: Pool) -> Breach | None:
     )
 
 
-def _by_objects(pool: Pool, declared: tuple[tuple[str, str], ...]) -> Iterator[Breach]:
+def _by_objects(pool: Pool, row: tuple[Pair, ...]) -> Iterator[Breach]:
     """The first NIC that the Network objects have elsewhere; those that only one side has are told by other rules."""
     shown = {pair_of(nic): nic for nic in reversed(pool.nics)}
-    ours = [pair for pair in dict.fromkeys(map(pair_of, pool.nics)) if pair in declared]
-    theirs = [pair for pair in dict.fromkeys(declared) if pair in shown]
+    ours = [pair for pair in dict.fromkeys(map(pair_of, pool.nics)) if pair in row]
+    theirs = [pair for pair in dict.fromkeys(row) if pair in shown]
     astray = [(ours[index], pair) for index, pair in enumerate(theirs) if pair != ours[index]]
     if astray:
         (have, want), nic = astray[0], shown[astray[0][0]]
@@ -285,27 +291,6 @@ def _managed(subject: Subject) -> Iterator[Breach]:
                 f"{MANAGED_FROM}",
                 remedy="upgrade, or name the networks",
             )
-
-
-def declared_order(subject: Subject, pool: Pool) -> tuple[tuple[str, str], ...]:
-    """(network, subnet) of each Network object with a parameter set, in the order in which Pods count them."""
-    sets = {each.value.metadata.name: each.value for each in subject.param_sets}
-    named = {each.value.metadata.name: each.value for each in subject.kubernetes_networks}
-    ours = [each.name for each in pool.family.networks] if pool.family else []
-    names = ours if ours and all(name in named for name in ours) else sorted(named, key=natural)
-    found = (sets.get(named[name].spec.parameters_ref.name) for name in names)
-    return tuple((short(each.spec.vpc), short(each.spec.vpc_subnet)) for each in found if each)
-
-
-def pair_of(nic: Nic) -> tuple[str, str]:
-    """Network and subnet of a NIC by name."""
-    return short(nic.network), short(nic.subnetwork)
-
-
-def natural(name: str) -> tuple[str, int, str]:
-    """Sorts ``vpc2`` before ``vpc10``."""
-    match = NUMBERED.match(name)
-    return (match[1], int(match[2]), name) if match else (name, -1, name)
 
 
 def _older(version: str, least: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from interlace.fabric.minimum import judge
 from interlace.fabric.version import VersionError, gke_version
-from interlace.gke.rules.nics import natural
+from interlace.gke.rules.declared import natural
 from interlace.gke.rules.subject import Subject
 from interlace.rules.pointer import pointer
 from interlace.rules.rule import Breach, Rules
@@ -40,7 +40,9 @@ def _count(subject: Subject) -> Iterator[Breach]:
                 pointer="/kubernetes/nodes",
                 text=f"{pool.says} has {counted(have, 'node')} in Kubernetes"
                 f"{f', and should have {want}' if want else ''}",
-                severity="warning" if pool.pool.autoscaling.enabled and not want else None,
+                severity="warning"
+                if pool.pool.status == "PROVISIONING" or (pool.pool.autoscaling.enabled and not want)
+                else None,
             )
 
 

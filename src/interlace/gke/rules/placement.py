@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlace.gke.places import short
-from interlace.gke.rules.subject import Pool, Subject
+from interlace.gke.rules.nodepool import Pool
+from interlace.gke.rules.subject import Subject
 from interlace.rules.rule import Breach, Rules
+from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
@@ -121,7 +123,10 @@ def _policy_kind(subject: Subject) -> Iterator[Breach]:
         if group is not None and 0 < group.vm_count < nodes:
             yield Breach(
                 pointer=f"{policy.pointer}/groupPlacementPolicy/vmCount",
-                text=f"policy {policy.value.name} holds {group.vm_count} VMs, and {pool.says} has {nodes} nodes",
+                text=f"policy {policy.value.name} holds {counted(group.vm_count, 'VM')}, and {pool.says} has {nodes} "
+                "nodes",
+                cause="a group takes no more VMs than its policy says",
+                remedy=f"make a policy without --vm-count, or with at least {nodes}",
             )
 
 

@@ -31,7 +31,8 @@ from interlace.gke.rules.needs import (
     nodes,
     subnetworks,
 )
-from interlace.gke.rules.subject import Provisioning, Subject
+from interlace.gke.rules.nodepool import Provisioning
+from interlace.gke.rules.subject import Subject
 from interlace.rules.finding import Severity
 from interlace.rules.rule import Breach, Rules
 

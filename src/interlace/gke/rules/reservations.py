@@ -10,8 +10,9 @@ from typing import Final
 from interlace.gke.observed.compute import Reservation
 from interlace.gke.places import short
 from interlace.gke.rules.cluster import held, when
+from interlace.gke.rules.nodepool import Pool
 from interlace.gke.rules.references import project_in, reservation_name
-from interlace.gke.rules.subject import At, Pool, Subject, located
+from interlace.gke.rules.subject import At, Subject, located
 from interlace.rules.rule import Breach, Rules
 from interlace.rules.words import counted
 

@@ -331,7 +331,7 @@ POOLS: Final = (
         severity="warning",
         broken={"/want/nodes": 1},
         pointer=f"{POOL}/initialNodeCount",
-        says="made for 2 nodes (2 in each of 1 zone), and should have 1",
+        says="made for 2 nodes, and should have 1",
     ),
     Case(
         rule="pool.size",

@@ -22,6 +22,12 @@ def _denying(*protocols: dict[str, Any]) -> dict[str, Any]:
 CASES: Final = (
     Case(
         rule="firewall.missing",
+        broken={"/firewalls": []},
+        pointer="/firewalls",
+        says="example-net-2, example-net-3, example-net-4 behind NICs of node pool gpu-pool have no firewall rule",
+    ),
+    Case(
+        rule="firewall.missing",
         broken={"/firewalls/1": GONE},
         pointer="/firewalls",
         says="network example-net-2 behind a NIC of node pool gpu-pool has no firewall rule",

@@ -146,6 +146,26 @@ OBJECT_CASES: Final = (
         says="GKENetworkParamSet vpc9, which does not exist",
     ),
     Case(
+        rule="network-object.params",
+        broken={f"{_NETWORK}/spec/parametersRef/kind": "ParamSet"},
+        pointer=f"{_NETWORK}/spec/parametersRef/kind",
+        says="Network vpc2 names a ParamSet, not a GKENetworkParamSet",
+    ),
+    Case(
+        rule="network-object.not-ready",
+        severity="warning",
+        broken={f"{_NETWORK}/status": GONE},
+        pointer=f"{_NETWORK}/status/conditions",
+        says="Network vpc2 has no conditions",
+    ),
+    Case(
+        rule="paramset.not-ready",
+        severity="warning",
+        broken={f"{_SET}/status": GONE},
+        pointer=f"{_SET}/status/conditions",
+        says="GKENetworkParamSet vpc2 has no conditions",
+    ),
+    Case(
         rule="network-object.device-mode-missing",
         broken={f"{_NETWORK}/status/conditions": _false("ParamsReady", "DeviceModeMissing")},
         pointer=f"{_NETWORK}/spec/parametersRef",
@@ -172,6 +192,13 @@ NODE_CASES: Final = (
         sound={"/want": GONE, "/kubernetes/nodes": [], f"{POOL}/initialNodeCount": 0},
         pointer="/kubernetes/nodes",
         says="has 0 nodes in Kubernetes",
+    ),
+    Case(
+        rule="node.count",
+        severity="warning",
+        broken={"/kubernetes/nodes": [], f"{POOL}/status": "PROVISIONING"},
+        pointer="/kubernetes/nodes",
+        says="has 0 nodes in Kubernetes, and should have 2",
     ),
     Case(
         rule="node.not-ready",

@@ -78,7 +78,7 @@ PLACEMENT: Final = (
         broken={"/resourcePolicies/0/groupPlacementPolicy/vmCount": 1},
         sound={"/resourcePolicies/0/groupPlacementPolicy/vmCount": 2},
         pointer="/resourcePolicies/0/groupPlacementPolicy/vmCount",
-        says="holds 1 VMs",
+        says="holds 1 VM,",
     ),
     Case(
         rule="placement.none",

@@ -37,6 +37,11 @@ SET = "/kubernetes/gkeNetworkParamSets"
             {"pool.nic-order"},
         ),
         (ultra, {f"{SET}/3/spec/deviceMode": "NetDevice"}, {"paramset.device-mode"}),
+        (
+            ultra,
+            {f"{NICS}/1": {"network": "example-gvnic", "subnetwork": "example-gvnic-sub"}},
+            {"pool.nic-subnet-shared", "paramset.not-in-pool"},
+        ),
         (ultra, {f"{NICS}/4": rdma_nic(2)}, {"pool.nic-subnet-shared", "paramset.not-in-pool"}),
         (
             mega,
@@ -101,3 +106,22 @@ def test_the_accelerator_of_any_family_makes_a_pool_one_that_is_judged() -> None
     changes = {"/want": GONE, f"{POOL}/config/machineType": "a3-ultragpu-4g"}
     found = check(put(ultra(), changes))
     assert "pool.machine-type" in errors(found)
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong"),
+    [
+        (("alpha", "beta", "gamma", "delta"), False),
+        (("gpu-1", "gpu-2", "gpu-3", "gpu-4"), False),
+        (("gpu-1", "gpu-3", "gpu-2", "gpu-4"), True),
+        (("host", "gpu-1", "gpu-2", "gpu-3"), False),
+        (("host", "gpu-2", "gpu-1", "gpu-3"), True),
+    ],
+)
+def test_names_of_objects_tell_an_order_only_where_they_are_numbered(names: tuple[str, ...], wrong: bool) -> None:
+    changes: dict[str, Any] = {}
+    for index, name in enumerate(names):
+        changes[f"/kubernetes/networks/{index}/metadata/name"] = name
+        changes[f"/kubernetes/networks/{index}/spec/parametersRef/name"] = name
+        changes[f"{SET}/{index}/metadata/name"] = name
+    assert errors(check(put(healthy(), changes))) == ({"pool.nic-order"} if wrong else set())
