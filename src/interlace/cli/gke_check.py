@@ -71,6 +71,8 @@ def _of_bundle(file: str) -> tuple[tuple[Finding, ...], str]:
         except BundleError as error:
             what = f"{name}: {error.what}"
             raise BundleError(what, where=error.pointer, cause=error.cause, remedy=error.remedy) from None
+    if state.empty:
+        raise Exit(Code.UNKNOWN, f"{name}: nothing was read of the project, so nothing can be told")
     cluster = state.want.cluster_name or (state.cluster.name if state.cluster else "")
     what = f"cluster {cluster} in " if cluster else ""
     return check_observed(state, now=datetime.now(UTC)), f"{what}project {state.project or '?'}, as {name} has it"

@@ -18,6 +18,15 @@ from interlace.rules.pointer import pointer
 
 FORMAT: Final = "observed-state/1"
 
+_TYPE: Final = re.compile(r"`([^`]*)`")
+_WORDS: Final = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
@@ -64,7 +73,7 @@ def convert(document: dict[str, Any]) -> State:
         what, _, place = str(error).partition(" - at `")
         where = _pointer(place.rstrip("`"))
         raise BundleError(
-            f"{where or 'The bundle'} has not the form that the API gives it: {what[:1].lower()}{what[1:]}.",
+            f"{where or 'The bundle'} has not the form that the API gives it: {_plainly(what)}.",
             where=where,
             remedy="Write the object as the API returns it.",
         ) from None
@@ -104,6 +113,12 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(each) for each in value]
     return value
+
+
+def _plainly(what: str) -> str:
+    """What msgspec says, with the words of JSON for its types."""
+    text = _TYPE.sub(lambda match: " or ".join(_WORDS.get(each, each) for each in match[1].split(" | ")), what)
+    return text[:1].lower() + text[1:]
 
 
 def _pointer(path: str) -> str:

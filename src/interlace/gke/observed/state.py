@@ -65,3 +65,9 @@ class State(Api, frozen=True, kw_only=True):
     permissions: Permissions | None = None
     machine_types: tuple[MachineType, ...] | None = None
     reservation_blocks: tuple[ReservationBlock, ...] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was read at all."""
+        said = {"project", "location", "want"}
+        return all(getattr(self, name) is None for name in self.__struct_fields__ if name not in said)

@@ -166,7 +166,8 @@ def _judged(draft: Draft, *, source: Source) -> tuple[Finding, ...]:
 
 def _unread(section: str, rules: tuple[str, ...]) -> Finding:
     areas = ", ".join(dict.fromkeys(rule.partition(".")[0] for rule in rules))
-    count = f"{len(rules)} rules about {areas}" if len(rules) > 3 else f"rule {', '.join(rules)}"
+    few = f"{'rule' if len(rules) == 1 else 'rules'} {', '.join(rules)}"
+    count = f"{len(rules)} rules about {areas}" if len(rules) > 3 else few
     absent = "does not exist or was not read" if section in ("cluster", "kubernetes") else "was not read"
     return Finding(
         rule=NOT_OBSERVED,

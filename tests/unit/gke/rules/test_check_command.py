@@ -52,12 +52,21 @@ def test_programs_get_a_list_and_nothing_else() -> None:
     assert [each["rule"] for each in found if each["severity"] == "error"] == ["network.mtu"]
 
 
+@pytest.mark.parametrize("read", [{}, {"want": {"flavour": "tcpx"}, "project": "p", "cluster": None, "networks": None}])
+def test_a_bundle_in_which_nothing_was_read_cannot_tell(read: dict[str, Any]) -> None:
+    told = run("--observed", "-", "--json", stdin=json.dumps({"format": "observed-state/1", **read}))
+    assert (told.exit_code, told.stdout) == (Code.UNKNOWN, "")
+    assert "stdin: nothing was read of the project" in told.stderr
+
+
 def test_a_malformed_bundle_is_refused_with_file_and_place(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     file.write_text(bundle({"/networks/2/mtu": "much"}))
     told = run("--observed", str(file))
     assert told.exit_code == Code.REFUSED
-    assert f"{file}: /networks/2/mtu has not the form" in told.stderr
+    assert f"{file}: /networks/2/mtu has not the form that the API gives it: expected an integer, got a string." in (
+        told.stderr
+    )
 
 
 @pytest.mark.parametrize(
