@@ -7,6 +7,7 @@ from ipaddress import IPv4Network, ip_network
 from typing import Final, NamedTuple
 
 from interlace.fabric.family import Family
+from interlace.gke.addresses import PRIVATE
 from interlace.gke.observed.compute import Network
 from interlace.gke.places import short
 from interlace.gke.rules.nodepool import Pool
@@ -23,13 +24,9 @@ MTU_DEFAULT: Final = 1460
 RESERVED: Final = 4
 """Addresses of a subnet that Google keeps."""
 
-_PRIVATE: Final = tuple(
+_PRIVATE: Final = PRIVATE + tuple(
     IPv4Network(each)
     for each in (
-        "10.0.0.0/8",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "100.64.0.0/10",
         "192.0.0.0/24",
         "192.0.2.0/24",
         "192.88.99.0/24",
@@ -40,6 +37,9 @@ _PRIVATE: Final = tuple(
     )
 )
 """Ranges that belong to nobody on the internet, and that a VPC network takes."""
+
+
+_PODS: Final = "the range of Pods"
 
 
 class Range(NamedTuple):
@@ -306,14 +306,25 @@ def _ranges(subject: Subject) -> Iterable[Range]:
         add(what, f"{primary.pointer}/ipCidrRange", primary.value.ip_cidr_range)
     policy = cluster.ip_allocation_policy
     for what, member, name, text in (
-        ("Pods", "clusterIpv4CidrBlock", policy.cluster_secondary_range_name, policy.cluster_ipv4_cidr_block),
-        ("Services", "servicesIpv4CidrBlock", policy.services_secondary_range_name, policy.services_ipv4_cidr_block),
+        (_PODS, "clusterIpv4CidrBlock", policy.cluster_secondary_range_name, policy.cluster_ipv4_cidr_block),
+        (
+            "the range of Services",
+            "servicesIpv4CidrBlock",
+            policy.services_secondary_range_name,
+            policy.services_ipv4_cidr_block,
+        ),
     ):
         if range_of(text) is not None:
-            add(f"the range of {what}", f"/cluster/ipAllocationPolicy/{member}", text)
+            add(what, f"/cluster/ipAllocationPolicy/{member}", text)
             continue
         for index, each in enumerate(primary.value.secondary_ip_ranges if primary else ()):
             if primary is not None and name and each.range_name == name:
                 where = f"{primary.pointer}/secondaryIpRanges/{index}/ipCidrRange"
-                add(f"the range of {what}", where, each.ip_cidr_range)
+                add(what, where, each.ip_cidr_range)
+    for pool in subject.wired:
+        text = pool.pool.network_config.pod_ipv4_cidr_block
+        own = range_of(text)
+        shared = any(own.subnet_of(each.range) for each in found.values() if each.what == _PODS) if own else True
+        if not shared:
+            add(f"the range of Pods of {pool.says}", pool.at("networkConfig", "podIpv4CidrBlock"), text)
     return found.values()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlace.fabric.version import VersionError, gke_version
+from interlace.gke.checking import MANAGED_FROM
 from interlace.gke.places import short
 from interlace.gke.rules.declared import Pair, declared, orders, pair_of
 from interlace.gke.rules.nodepool import Nic, Pool
@@ -14,9 +15,6 @@ from interlace.gke.rules.subject import NUMBERED, Subject
 from interlace.rules.rule import Breach, Rules
 
 RULES: Final[Rules[Subject]] = Rules()
-
-MANAGED_FROM: Final = "1.34.1-gke.1829001"
-"""The first version in which GKE makes the networks itself (research of 2026-06: managed DRANET on Standard)."""
 
 
 @RULES.rule(

@@ -78,7 +78,7 @@ def _permission(subject: Subject) -> Iterator[Breach]:
 @RULES.rule(
     "machine.not-offered",
     cause="machines of the family are in few zones, and a pool in another one cannot be made",
-    remedy="take a zone that has them: `gcloud compute machine-types list --filter=name=…`",
+    remedy="take a zone that has them: `gcloud compute machine-types list --filter=name=MACHINE`",
     needs=("machineTypes",),
 )
 def _not_offered(subject: Subject) -> Iterator[Breach]:
@@ -88,14 +88,19 @@ def _not_offered(subject: Subject) -> Iterator[Breach]:
     offered = {short(each.zone) for each in subject.state.machine_types or () if short(each.name) in family.machines}
     pool, location = subject.pool, subject.state.location
     zones = pool.zones if pool else (location,) if location and location != subject.region else ()
+    listing = f"gcloud compute machine-types list --filter=name={family.machines[0]}"
+    remedy = f"take a zone that has them: `{listing}`"
     for zone in zones:
         if zone not in offered:
             where = f"; it is in {', '.join(sorted(offered))}" if offered else ""
             yield Breach(
-                pointer="/machineTypes", text=f"zone {zone} does not offer {' or '.join(family.machines)}{where}"
+                pointer="/machineTypes",
+                text=f"zone {zone} does not offer {' or '.join(family.machines)}{where}",
+                remedy=remedy,
             )
     if not zones and not offered:
         yield Breach(
             pointer="/machineTypes",
             text=f"no zone of {subject.region or 'the region'} offers {' or '.join(family.machines)}",
+            remedy=remedy,
         )

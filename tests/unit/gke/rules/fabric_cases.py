@@ -232,6 +232,13 @@ NETWORK_CASES: Final = (
         says="the range of Services",
     ),
     Case(
+        rule="subnet.overlap",
+        broken={f"{POOL}/networkConfig/podIpv4CidrBlock": "192.168.0.0/22"},
+        sound={f"{POOL}/networkConfig/podIpv4CidrBlock": "10.5.0.0/16"},
+        pointer=f"{POOL}/networkConfig/podIpv4CidrBlock",
+        says="the range of Pods of node pool gpu-pool has range 192.168.0.0/22, which overlaps 192.168.1.0/24",
+    ),
+    Case(
         rule="subnet.overlap-elsewhere",
         severity="warning",
         broken={
