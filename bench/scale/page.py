@@ -108,13 +108,13 @@ def crowd_rows(crowd: Crowd) -> list[list[object]]:
     rows: list[list[object]] = []
     for state in crowd.states:
         prepared = Figure.of(one.prepared for one in state.formed)
-        limit = None if state is alone else RATIO * Figure.of(one.prepared for one in alone.formed).median
+        limit = RATIO * Figure.of(one.prepared for one in alone.formed).median
         rows.append(
             [
                 f"{state.formed[0].pods} nodes more, {state.what} ({state.nodes} nodes, {state.domains} domains), s",
                 prepared.text(2),
-                NONE if limit is None else f"{limit:.2f} ({RATIO:g} × alone)",
-                "" if limit is None else verdict(prepared, limit),
+                f"{limit:.2f} ({RATIO:g} × alone)" if state is full else NONE,
+                verdict(prepared, limit) if state is full else "",
             ]
         )
         rows.append(
@@ -161,7 +161,13 @@ def crowd_rows(crowd: Crowd) -> list[list[object]]:
     if (wide := crowd.wide) is not None:
         formed = wide.formed
         rows += [
-            [f"one domain of {formed.pods} nodes, last Pod bound, s", f"{formed.bound:.1f}", NONE, ""],
+            [
+                f"one domain of {formed.pods} nodes, last Pod of the whole nodes bound, s",
+                f"{formed.bound:.1f}",
+                NONE,
+                "",
+            ],
+            ["the same, their last channel, s", f"{formed.prepared:.1f}", NONE, ""],
             ["the same, all nodes Ready in status, s", f"{formed.ready:.1f}", NONE, ""],
             ["requests of our components for it", formed.requests, NONE, ""],
             ["of them by the controller", formed.controller, NONE, ""],
