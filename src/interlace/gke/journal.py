@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -85,9 +86,11 @@ class Journal:
         self._close()
 
     def peek(self) -> list[Entry]:
-        """Entries of the file as it is, without opening it for writing. Raises JournalError."""
+        """Entries of the file as it is, if there is one, without opening it for writing. Raises JournalError."""
         try:
             text = self.path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return []
         except OSError as error:
             raise JournalError(f"{self.path}: the journal cannot be read ({error.strerror or error})") from None
         return list(read_lines(text[: text.rfind(b"\n") + 1].splitlines(), path=self.path))
@@ -96,10 +99,14 @@ class Journal:
         """Write one line and wait until it is on the disk. Raises JournalError."""
         if self._file is None:
             raise JournalError(f"{self.path}: the journal is not open")
+        whole = 0
         try:
-            os.write(self._file, msgspec.json.encode(entry) + b"\n")
+            whole = os.fstat(self._file).st_size
+            _write(self._file, msgspec.json.encode(entry) + b"\n")
             self._sync(self._file)
         except OSError as error:
+            with suppress(OSError):  # no other line may follow on half of this one
+                os.ftruncate(self._file, whole)
             raise JournalError(
                 f"{self.path}: the journal cannot be written ({error.strerror or error}); "
                 "nothing more was sent, free the disk and run the same command again"
@@ -162,6 +169,12 @@ def adopted(entries: Iterable[Entry]) -> frozenset[Key]:
 def new_request_id() -> str:
     """An id under which the Compute API carries out a request once, however often it comes."""
     return str(uuid.uuid4())
+
+
+def _write(handle: int, line: bytes) -> None:
+    """All of it: a disk that fills up takes a part and says so only at the next write."""
+    while line:
+        line = line[os.write(handle, line) :]
 
 
 def _sync_folder(folder: Path) -> None:

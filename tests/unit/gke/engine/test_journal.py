@@ -137,3 +137,33 @@ def test_a_client_is_not_simulated_before_it_was_answered() -> None:
         raise AssertionError
 
     assert Client(never).simulated is None  # type: ignore[arg-type]
+
+
+def test_a_disk_that_takes_half_a_line_leaves_whole_lines_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    taken: list[int] = []
+
+    def full(handle: int, line: bytes) -> int:
+        if taken:
+            raise OSError(28, "No space left on device")
+        taken.append(write(handle, line[:10]))
+        return 10
+
+    first, second, third = (Entry(event="sent", key=NETWORK, verb=verb) for verb in ("create", "size", "delete"))
+    with Journal(tmp_path) as journal:
+        journal.append(first)
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(JournalError, match="No space left on device"):
+            journal.append(second)
+        monkeypatch.setattr(os, "write", lambda handle, line: write(handle, line[:10]))
+        journal.append(third)
+    assert Journal(tmp_path).peek() == [first, third]
+
+
+def test_a_journal_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert Journal(tmp_path / "none").peek() == []
+    (tmp_path / "journal.jsonl").mkdir()
+    with pytest.raises(JournalError, match="cannot be read"):
+        Journal(tmp_path).peek()
