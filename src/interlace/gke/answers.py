@@ -111,18 +111,28 @@ def is_safe(request: Request) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Seconds that the server asks to wait: a number or a date; None where it says nothing that can be read."""
+    """Seconds that the server asks to wait: a number or a date; None where it says nothing that can be read.
+
+    A date is compared with the server's own clock (its ``Date``), since ours may be wrong.
+    """
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
     if text.isascii() and text.isdigit():
         return float(text[:9])
+    moment = _moment(text)
+    if moment is None:
+        return None
+    since = now or _moment(headers.get("date", "")) or datetime.now(UTC)
+    return max((moment - since).total_seconds(), 0.0)
+
+
+def _moment(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max((moment - (now or datetime.now(UTC))).total_seconds(), 0.0)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def pause(tries: int, *, asked: float | None, chance: float, first: float = 0.5, longest: float = 30.0) -> float:

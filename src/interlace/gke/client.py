@@ -19,7 +19,7 @@ import msgspec
 from yarl import URL
 
 from interlace import __version__
-from interlace.gke.answers import SIMULATED, Answer, Next, pause, refusal, retry_after, what_next
+from interlace.gke.answers import SIMULATED, Answer, Next, is_safe, pause, refusal, retry_after, what_next
 from interlace.gke.credentials import Anonymous, Authorizer, GoogleCredentials
 from interlace.gke.errors import Refused
 from interlace.gke.failures import ApiError, Unreachable, Unsure
@@ -30,7 +30,7 @@ ONCE: Final = 150.0
 PATIENCE: Final = 180.0
 """Seconds for all tries of one call, the last one apart."""
 CONNECTS: Final = 3
-"""Tries to get a connection at all."""
+"""Tries to get a connection at all, and to get an answer that a Google API would give."""
 
 Send = Callable[[Request, Mapping[str, str]], Awaitable[Answer]]
 """Sends a request with headers once. Raises Dropped where no whole answer came."""
@@ -57,7 +57,7 @@ class Client:
         self.simulated: bool | None = None
 
     async def ask(self, request: Request) -> Any:
-        """The decoded body of a good answer.
+        """The decoded body of a good answer, a JSON object.
 
         Raises ApiError, Unreachable, CredentialsError, and Unsure where a mutation may have been carried out.
         """
@@ -84,8 +84,12 @@ class Client:
                     continue
             if answer is not None:
                 self.simulated = bool(answer.headers.get(SIMULATED))
-                if answer.good:
+                if answer.good and isinstance(answer.body, Mapping):
                     return answer.body
+                if answer.good:  # such as the login page of a network in between
+                    why, answer, connects = f"HTTP {answer.status} without a JSON object", None, connects + 1
+                    if is_safe(request) and connects >= CONNECTS:
+                        raise self._unreachable(request, why)
             step = what_next(request, answer)
             if step is Next.RENEW and not refused:
                 refused = headers.get("authorization", "none")
@@ -110,6 +114,8 @@ class Client:
             token = page.get("nextPageToken")
             if not token:
                 return items
+            if token == request.query.get("pageToken"):
+                raise self._unreachable(request, "the same page again and again")
             request = msgspec.structs.replace(request, query={**request.query, "pageToken": token})
 
     def _unreachable(self, request: Request, why: str) -> Unreachable:
@@ -156,6 +162,10 @@ async def _send(
             raw = await response.read()
             names = {name.lower(): value for name, value in response.headers.items()}
             return Answer(status=response.status, headers=names, body=_decoded(raw))
+    except aiohttp.ClientConnectorCertificateError as error:
+        cause = error.certificate_error
+        said = getattr(cause, "verify_message", "") or cause
+        raise Dropped(f"its certificate is not trusted: {said}", sent=False) from None
     except aiohttp.ClientConnectorError as error:
         raise Dropped(_said(error.os_error), sent=False) from None
     except (aiohttp.ClientError, OSError) as error:

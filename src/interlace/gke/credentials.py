@@ -1,14 +1,18 @@
 """Google credentials without standing still: google-auth blocks, so it runs in a thread.
 
-Invariant: nothing waits longer than ``LIMIT`` for a token, one refresh runs at a time, and no token stands in an error.
+Invariant: nothing waits longer than ``LIMIT`` for a token, nor for the thread once it was told to stop; no token stands
+in an error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 from interlace.gke.failures import CredentialsError
 
@@ -16,7 +20,29 @@ SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 LIMIT: Final = 60.0
 """Seconds for finding or refreshing credentials."""
 
+_T = TypeVar("_T")
 _LOGIN: Final = "Log in with `gcloud auth application-default login`, or point GOOGLE_APPLICATION_CREDENTIALS at a key"
+
+
+async def _aside(work: Callable[[], _T]) -> _T:
+    """``work`` in a thread that nobody waits for once this is cancelled, not even the end of the process."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_T] = loop.create_future()
+
+    def tell(settle: Callable[[Any], None], value: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: None if future.done() else settle(value))
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001  raised where it is waited for
+            tell(future.set_exception, error)
+        else:
+            tell(future.set_result, result)
+
+    threading.Thread(target=run, name="google-auth", daemon=True).start()
+    return await future
 
 
 class Authorizer(Protocol):
@@ -46,7 +72,7 @@ class GoogleCredentials:
         async with self._lock:
             try:
                 async with asyncio.timeout(LIMIT):
-                    return await asyncio.to_thread(self._headers, refused=refused)
+                    return await _aside(partial(self._headers, refused=refused))
             except TimeoutError:
                 raise CredentialsError(
                     f"Google credentials: none within {LIMIT:.0f} s", remedy=f"Check the network. {_LOGIN}"

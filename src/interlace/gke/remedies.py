@@ -47,6 +47,11 @@ _TABLE: Final = (
         "Enable it: gcloud services enable compute.googleapis.com container.googleapis.com",
     ),
     _known(
+        r"fingerprint|resourceVersion",
+        "Somebody else changed it in the meantime",
+        "Run the same command again: it looks first",
+    ),
+    _known(
         r"conditionNotMet|CONDITION_NOT_MET|constraint constraints/|\b412 ",
         "A policy of the organization forbids it",
         "Ask who administers the organization for an exception, or change what the policy names",

@@ -121,3 +121,8 @@ def test_no_hint_breaks_anything(text: str) -> None:
 def test_pauses_keep_what_was_asked_and_do_not_grow_for_ever(tries: int, chance: float, asked: float | None) -> None:
     seconds = pause(tries, asked=asked, chance=chance)
     assert (asked or 0.0) <= seconds <= (asked or 0.0) + 30
+
+
+def test_a_date_to_come_back_at_is_measured_by_the_clock_of_the_server() -> None:
+    headers = {"retry-after": "Thu, 01 Jan 2099 00:00:30 GMT", "date": "Thu, 01 Jan 2099 00:00:00 GMT"}
+    assert retry_after(headers) == 30.0

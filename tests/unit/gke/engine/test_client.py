@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
+import threading
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -59,6 +62,14 @@ async def test_all_pages_of_a_list_are_read() -> None:
     )
     assert await Client(line.send).ask_all(READ) == [1, 2, 3]
     assert [request.query.get("pageToken") for request, _ in line.sent] == [None, "a", "b"]
+
+
+@pytest.mark.looptime
+async def test_a_list_that_does_not_end_is_an_error_and_not_a_short_list() -> None:
+    line = Line(Answer(status=200, body={"items": [1], "nextPageToken": "a"}))
+    with pytest.raises(Unreachable, match="the same page again and again"):
+        await Client(line.send).ask_all(READ)
+    assert len(line.sent) == 2
 
 
 @pytest.mark.looptime
@@ -189,3 +200,54 @@ async def test_a_token_is_fetched_once_and_again_when_it_was_refused(
         await credentials.headers(refused="Bearer secret-2")
     assert "secret" not in str(caught.value)
     assert "gcloud auth application-default login" in str(caught.value)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("body", [None, "<html>log in</html>", []])
+async def test_a_good_status_without_an_object_is_no_answer(body: Any) -> None:
+    line = Line(Answer(status=200, body=body))
+    with pytest.raises(Unreachable, match="HTTP 200 without a JSON object"):
+        await Client(line.send).ask(READ)
+    assert len(line.sent) == 3
+    with pytest.raises(Unsure, match="HTTP 200 without a JSON object"):
+        await Client(line.send).ask(MAKE)
+    passing = Line(Answer(status=200, body=body), Answer(status=200, body={"items": []}))
+    assert await Client(passing.send).ask(READ) == {"items": []}
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_and_nothing_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def request(*_: Any, **__: Any) -> Any:
+        error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+        error.verify_message = "self-signed certificate"
+        raise aiohttp.ClientConnectorCertificateError(None, error)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(aiohttp.ClientSession, "request", request)
+    monkeypatch.setattr("interlace.gke.client.CONNECTS", 1)
+    async with open_client(endpoint="https://127.0.0.1:1") as client:
+        with pytest.raises(Unreachable, match="its certificate is not trusted: self-signed certificate"):
+            await client.ask(MAKE)
+
+
+def test_a_refresh_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, free = threading.Event(), threading.Event()
+
+    def hang(_: GoogleCredentials, *, refused: str) -> dict[str, str]:
+        begun.set()
+        free.wait(60)
+        return {"refused": refused}
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(GoogleCredentials().headers())
+            assert await asyncio.to_thread(begun.wait, 30)
+            task.cancel()
+
+    monkeypatch.setattr(GoogleCredentials, "_headers", hang)
+    asyncio.run(main())
+    (thread,) = [each for each in threading.enumerate() if each.name == "google-auth"]
+    assert thread.daemon  # so the process does not wait for it either
+    free.set()
+    thread.join(30)
+    assert not thread.is_alive()
