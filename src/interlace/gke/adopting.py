@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from interlace.gke.bodies.requests import QUERY, path_of
+from interlace.gke.bodies.requests import change
 from interlace.gke.client import Client
 from interlace.gke.journal import Entry, Journal
 from interlace.gke.observing import observe_one
@@ -54,9 +54,7 @@ def _mark(resource: Resource, have: Mapping[str, Any], owner: Owner, *, version:
     if key.kind == "firewall":
         said = str(have.get("description") or "")
         text = f"{said} ({owner.description})" if said else owner.description
-        path = path_of(key, project=resource.project, version=version)
-        body = {"name": key.name, "description": text}
-        return Request(service="compute", method="PATCH", path=path, query=dict(QUERY), body=body)
+        return change(key, {"name": key.name, "description": text}, project=resource.project, version=version)
     bare = Resource(key=key, project=resource.project, body=_labels_alone(key.kind, have), version=version)
     name = "cluster labels" if key.kind == "cluster" else "resource labels"
     return updates_named(marked(bare, owner), have, name, version=version)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlace.gke.bodies.requests import QUERY, path_of
+from interlace.gke.bodies.requests import call, change
 from interlace.gke.difference import Difference
 from interlace.gke.names import HOLD
 from interlace.gke.request import Request
@@ -78,26 +78,26 @@ def _request(
         return _patch(resource, have, found, version)
     if name == "private access":
         flag = {"privateIpGoogleAccess": bool(body.get("privateIpGoogleAccess"))}
-        return _post(resource, "/setPrivateIpGoogleAccess", flag, version)
+        return _post(resource, "setPrivateIpGoogleAccess", flag, version)
     if name == "reservation size":
         count = str((body.get("specificReservation") or {}).get("count"))
-        return _post(resource, "/resize", {"specificSkuCount": count}, version)
+        return _post(resource, "resize", {"specificSkuCount": count}, version)
     if name == "version":
         return _put_cluster(resource, {"desiredMasterVersion": body["initialClusterVersion"]}, version)
     if name == "cluster labels":
         labels = {**_theirs(have.get("resourceLabels")), **(body.get("resourceLabels") or {})}
         more = {"resourceLabels": labels, "labelFingerprint": have.get("labelFingerprint", "")}
-        return _post(resource, ":setResourceLabels", more, version)
+        return _post(resource, "setResourceLabels", more, version)
     if name == "maintenance":
         policy = _maintenance(body.get("maintenancePolicy") or {}, have.get("maintenancePolicy") or {})
-        return _post(resource, ":setMaintenancePolicy", {"maintenancePolicy": policy}, version)
+        return _post(resource, "setMaintenancePolicy", {"maintenancePolicy": policy}, version)
     if name == "size":
-        return _post(resource, ":setSize", {"nodeCount": body.get("initialNodeCount", 0)}, version)
+        return _post(resource, "setSize", {"nodeCount": body.get("initialNodeCount", 0)}, version)
     if name == "autoscaling":
         scaling = body.get("autoscaling") or {"enabled": False}
-        return _post(resource, ":setAutoscaling", {"autoscaling": scaling}, version)
+        return _post(resource, "setAutoscaling", {"autoscaling": scaling}, version)
     if name == "management":
-        return _post(resource, ":setManagement", {"management": body["management"]}, version)
+        return _post(resource, "setManagement", {"management": body["management"]}, version)
     if name == "pool version":
         return _put(resource, {"nodeVersion": body["version"]}, version)
     if name == "labels":
@@ -140,7 +140,7 @@ def _patch(resource: Resource, have: Mapping[str, Any], found: Iterable[Differen
                 *(body["secondaryIpRanges"] or ()),
                 *(e for e in theirs if e.get("rangeName") not in names),
             ]
-    return Request(service="compute", method="PATCH", path=_path(resource, version), query=dict(QUERY), body=body)
+    return _put(resource, body, version)
 
 
 def _cluster_field(resource: Resource, field: str, version: str | None) -> Request:
@@ -153,26 +153,11 @@ def _put_cluster(resource: Resource, update: Mapping[str, Any], version: str | N
 
 
 def _put(resource: Resource, body: Mapping[str, Any], version: str | None) -> Request:
-    path = _path(resource, version)
-    whole = {**body, "name": _name(path)}
-    return Request(service="container", method="PUT", path=path, query=dict(QUERY), body=whole)
+    return change(resource.key, dict(body), project=resource.project, version=version or resource.version)
 
 
-def _post(resource: Resource, action: str, body: Mapping[str, Any], version: str | None) -> Request:
-    path = _path(resource, version)
-    if action.startswith("/"):
-        return Request(service="compute", method="POST", path=path + action, query=dict(QUERY), body=dict(body))
-    whole = {**body, "name": _name(path)}
-    return Request(service="container", method="POST", path=path + action, query=dict(QUERY), body=whole)
-
-
-def _path(resource: Resource, version: str | None) -> str:
-    return path_of(resource.key, project=resource.project, version=version or resource.version)
-
-
-def _name(path: str) -> str:
-    """Of a resource of Kubernetes Engine: its path below the version."""
-    return path.lstrip("/").partition("/")[2]
+def _post(resource: Resource, verb: str, body: Mapping[str, Any], version: str | None) -> Request:
+    return call(resource.key, verb, dict(body), project=resource.project, version=version or resource.version)
 
 
 def _theirs(labels: Mapping[str, str] | None) -> dict[str, str]:
