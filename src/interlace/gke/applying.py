@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Any, Final
 
 from interlace.gke.bodies.requests import create, delete
 from interlace.gke.client import Client
@@ -63,6 +63,8 @@ async def apply(
     """
     watcher = watcher or Watcher()
     sender = Sender(client, journal, picture, told=watcher.told)
+    for step in plan.of("keep"):
+        sender.settled(step.key)
     steps = {step.key: step for step in plan.steps}
     return await perform(
         work,
@@ -117,18 +119,32 @@ async def _create(client: Client, sender: Sender, resource: Resource, owner: Own
         return body is not None
 
     caught_up = await sender.catch_up(key)
-    if not ((caught_up or seen) and await reached()):
+    earlier = (caught_up or seen) and await reached()
+    if not earlier:
         mutation = Mutation(key=key, verb="create", request=create(resource))
         await sender.carry_out(mutation, reached=reached)
     if key.kind in {"cluster", "nodePool"}:
         await _until_it_runs(client, sender, key)
+    if earlier:  # the file may have changed since it was sent
+        await _change(client, sender, resource, await observe_one(client, sender.scope, key) or {})
 
 
 async def _update(client: Client, sender: Sender, resource: Resource, step: Step) -> None:
-    key, have, found = resource.key, step.have or {}, step.differences
+    key, have = resource.key, step.have or {}
     if await sender.catch_up(key):
         have = await observe_one(client, sender.scope, key) or have
-        found = differences(key.kind, want=resource.body, have=have)
+    await _change(client, sender, resource, have)
+
+
+async def _change(client: Client, sender: Sender, resource: Resource, have: Mapping[str, Any]) -> None:
+    """Take ``have`` to what is meant, in place. Raises GkeErrors, also where that cannot be done."""
+    key = resource.key
+    found = differences(key.kind, want=resource.body, have=have)
+    if stays := [each.path for each in found if each.replaces]:
+        raise GkeError(
+            f"{key}: it was made as an earlier run meant it, and {', '.join(stays)} cannot be changed",
+            remedy="`interlace gke plan` shows what differs from the file",
+        )
     version = sender.scope.version_of(key)
     for each in updates(resource, have, found, version=version):
 

@@ -80,6 +80,12 @@ class Sender:
         async with self._clusters.setdefault(cluster, asyncio.Lock()):
             yield
 
+    def settled(self, key: Key) -> None:
+        """It was seen to be as it is meant, with nothing at work on it: what is open in the journal has ended."""
+        left = self._left.pop(key, None)
+        if left is not None and key not in self._working:
+            self._write(key, left.verb, "done")
+
     async def catch_up(self, key: Key) -> bool:
         """Wait for what is under way for a resource already; whether there was something.
 
@@ -113,40 +119,43 @@ class Sender:
         """
         key, body = mutation.key, _hash(mutation.request)
         left = self._left.pop(key, None)
-        request_id = left.request_id if left and (left.verb, left.body) == (mutation.verb, body) else ""
-        request = mutation.request
-        if request.service == "compute":
-            request_id = request_id or new_request_id()
-            request = msgspec.structs.replace(request, query={**request.query, "requestId": request_id})
-        self._journal.append(Entry(event="sent", key=key, verb=mutation.verb, request_id=request_id, body=body))
-        for turn in range(1, _SENDS + 1):
-            try:
-                operation = await self._send(mutation, request)
-                break
-            except Unsure as error:
-                found = await working_on(self._client, self._scope, key)
-                if found is not None:
-                    operation = found
-                    break
-                if await reached():
-                    operation = None
-                    break
-                if turn == _SENDS:
-                    raise error from None
-            except ApiError as error:
-                if error.status == 404 and mutation.verb == "delete":
-                    operation = None
-                    break
-                found = await working_on(self._client, self._scope, key) if error.status == 409 else None
-                if found is None and not (error.status == 409 and mutation.verb == "create" and await reached()):
-                    self._write(key, mutation.verb, "failed", text=error.what)
-                    raise
-                operation = found
-                break
+        known = left.request_id if left and (left.verb, left.body) == (mutation.verb, body) else ""
+        operation = await self._once(mutation, reached, request_id=known)
+        if known and operation is not None and operation.done and (operation.message or not await reached()):
+            # Google has answered with what came of the earlier request, and that is not so any more.
+            operation = await self._once(mutation, reached)
         if operation is None or (operation.done and not operation.message):
             self._write(key, mutation.verb, "done")
             return
         await self._wait(key, mutation.verb, operation)
+
+    async def _once(self, mutation: Mutation, reached: Reached, *, request_id: str = "") -> Operation | None:
+        """Write it down and send it, if need be again; the operation, or None if what it is for is reached."""
+        key, request = mutation.key, mutation.request
+        if request.service == "compute":
+            request_id = request_id or new_request_id()
+            request = msgspec.structs.replace(request, query={**request.query, "requestId": request_id})
+        body = _hash(mutation.request)
+        self._journal.append(Entry(event="sent", key=key, verb=mutation.verb, request_id=request_id, body=body))
+        turn = 0
+        while True:
+            turn += 1
+            try:
+                return await self._send(mutation, request)
+            except Unsure:
+                found = await working_on(self._client, self._scope, key)
+                if found is not None or await reached():
+                    return found
+                if turn == _SENDS:
+                    raise
+            except ApiError as error:
+                if error.status == 404 and mutation.verb == "delete":
+                    return None
+                found = await working_on(self._client, self._scope, key) if error.status == 409 else None
+                if found is None and not (error.status == 409 and mutation.verb == "create" and await reached()):
+                    self._write(key, mutation.verb, "failed", text=error.what)
+                    raise
+                return found
 
     async def _send(self, mutation: Mutation, request: Request) -> Operation | None:
         """Send until the cluster is free for it. Raises ApiError, Unsure and the others of a client."""
