@@ -63,6 +63,7 @@ class _Run:
 
     async def do(self, journal: Journal) -> Code:
         """Take over."""
+        from interlace.cli.gke_apply import telling
         from interlace.gke.adopting import adopt as carry_out
         from interlace.gke.client import open_client
 
@@ -71,7 +72,9 @@ class _Run:
             picture = await self._choose(client, journal, quiet=bool(agreed))
             if agreed and {step.key for step in self.steps} != agreed:
                 raise Exit(Code.REFUSED, "what exists has changed meanwhile; look again")
-            await carry_out(client, journal, picture, self.steps, self.chosen.owner)
+            command = self.chosen.command("adopt", *self.names, *(() if may_ask() else ("--yes",)))
+            with telling(journal, command=command):
+                await carry_out(client, journal, picture, self.steps, self.chosen.owner)
         if self.as_json:
             import msgspec
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from interlace.gke.journal import Journal
     from interlace.gke.picture import Picture
     from interlace.gke.plan import Plan, Task
+    from interlace.gke.progress import Progress
     from interlace.gke.scheduling import Ending
 
 
@@ -137,14 +140,11 @@ class Run:
             plan, picture = await self._plan(client, journal, quiet=agreed is not None)
             if agreed is not None and agreed != self.work:
                 raise Exit(Code.REFUSED, "what exists has changed meanwhile; look at the plan again")
-            with shown(self.work) as progress:
-                try:
-                    self.endings = await carry_out(
-                        client, journal, picture, plan, self.work, parallel=self.parallel, watcher=progress
-                    )
-                except asyncio.CancelledError:
-                    tell_what_goes_on(self.chosen, journal, verb="apply", done=progress.done, total=progress.total)
-                    raise
+            command = self.chosen.command("apply", *self.options())
+            with shown(self.work) as progress, telling(journal, progress, command=command):
+                self.endings = await carry_out(
+                    client, journal, picture, plan, self.work, parallel=self.parallel, watcher=progress
+                )
         self._judge(plan)
         return Code.GOOD
 
@@ -152,16 +152,23 @@ class Run:
         from interlace.cli import gke_plan_view as view
         from interlace.cli.gke_plan import price_of
         from interlace.gke.journal import adopted
-        from interlace.gke.plan import tasks
+        from interlace.gke.plan import in_the_way, tasks
 
-        picture = await self.chosen.look(client)
-        plan = self.plan = self.chosen.plan(picture, adopted=adopted(journal.entries))
+        picture, ours = await self.chosen.look(client), adopted(journal.entries)
+        plan = self.plan = self.chosen.plan(picture, adopted=ours)
         self.work = tasks(plan, region=self.chosen.scope.region, replace=self.replace, prune=self.prune)
         if not quiet:
             price = await price_of(self.chosen, None, live_prices=False)
             lines = view.tree(plan, price=price, simulated=self.chosen.simulated)
             view.show(lines, stream=sys.stderr)
         self._refuse(plan)
+        for key, users in in_the_way(picture, plan, self.work, adopted=ours).items():
+            names = ", ".join(map(str, users))
+            raise Exit(
+                Code.REFUSED,
+                f"{key}: it would be deleted, but {names} in it was not made here; "
+                "nothing was changed, take that away or adopt it first",
+            )
         return plan, picture
 
     def _refuse(self, plan: Plan) -> None:
@@ -222,12 +229,26 @@ class Run:
     def next(self) -> str:
         """The command that comes next."""
         if self.code not in {Code.GOOD, Code.BAD}:
-            more = (("--yes",) if not may_ask() else ()) + (("--replace",) if self.replace else ())
-            return self.chosen.command("apply", *more)
+            return self.chosen.command("apply", *self.options())
         return self.chosen.command("drift") if self.code is Code.BAD else self.chosen.command("check")
 
+    def options(self) -> tuple[str, ...]:
+        """What the same run was called with, for a command that goes on with it."""
+        given = {"--yes": not may_ask(), "--replace": self.replace, "--prune": self.prune}
+        return tuple(option for option, is_given in given.items() if is_given)
 
-def tell_what_goes_on(chosen: Session, journal: Journal, *, verb: str, done: int, total: int) -> None:
+
+@contextmanager
+def telling(journal: Journal, progress: Progress | None = None, *, command: str) -> Iterator[None]:
+    """Say after Ctrl-C what goes on and how to go on oneself."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        tell_what_goes_on(journal, progress, command=command)
+        raise
+
+
+def tell_what_goes_on(journal: Journal, progress: Progress | None, *, command: str) -> None:
     """After Ctrl-C: what is done, what Google goes on with, and how to go on oneself."""
     from interlace.gke.journal import unfinished
 
@@ -237,8 +258,5 @@ def tell_what_goes_on(chosen: Session, journal: Journal, *, verb: str, done: int
         known = f"operation {named}" if named else "sent, its operation is not known yet"
         click.echo(f"interlace: {entry.verb} {key} goes on at Google ({known})", err=True)
     under_way = f"{len(left)} under way" if left else "nothing under way"
-    click.echo(
-        f"interlace: stopped, nothing more is sent: {done} of {total} done, {under_way}; "
-        f"to go on: {chosen.command(verb)}",
-        err=True,
-    )
+    done = f"{progress.done} of {progress.total} done, " if progress else ""
+    click.echo(f"interlace: stopped, nothing more is sent: {done}{under_way}; to go on: {command}", err=True)

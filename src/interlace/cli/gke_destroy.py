@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from interlace.gke.destroying import Teardown
     from interlace.gke.journal import Journal
     from interlace.gke.plan import Task
+    from interlace.gke.resource import Key
     from interlace.gke.scheduling import Ending
 
 
@@ -52,15 +52,20 @@ def destroy(
     Exit 0 if nothing is left; 1 if something stays since others use it; 2 refused; 3 nothing could be read; 4 if
     something failed; 130 after Ctrl-C.
     """
+    from interlace.gke.journal import adopted
+
     chosen = session(file=file, endpoint=endpoint, state=state)
     if not yes and not dry_run and not may_ask():
         raise Exit(Code.REFUSED, "nobody can be asked here; look with --dry-run, then say --yes")
     run = _Run(chosen, with_rules=with_foreign_rules, parallel=parallel, as_json=as_json)
+    if dry_run:
+        run_engine(run.look(chosen.adopted()))
+        run.show_plan()
+        return
     with chosen.locked("destroy") as journal:
-        if dry_run or not yes:
-            run_engine(run.look(journal))
-            if dry_run:
-                return
+        if not yes:
+            run_engine(run.look(adopted(journal.entries)))
+            run.announce()
             if run.plan and not run.plan.empty and not confirmed("Delete this? It cannot be undone."):
                 raise Exit(Code.REFUSED, "nothing was deleted")
         run_engine(run.do(journal))
@@ -79,22 +84,20 @@ class _Run:
         self.endings: dict[Task, Ending[Task]] = {}
         self.code = Code.GOOD
 
-    async def look(self, journal: Journal) -> Code:
-        """Show what would go."""
+    async def look(self, ours: frozenset[Key]) -> Code:
+        """Find out what would go; ``ours`` was adopted."""
         from interlace.gke.client import open_client
         from interlace.gke.destroying import teardown
-        from interlace.gke.journal import adopted
 
         async with open_client(endpoint=self.chosen.endpoint) as client:
             picture = await self.chosen.look(client)
         keys = {resource.key for resource in self.chosen.wanted}
-        self.plan = teardown(picture, self.chosen.owner, adopted=adopted(journal.entries), wanted=keys)
-        self._announce(self.plan)
+        self.plan = teardown(picture, self.chosen.owner, adopted=ours, wanted=keys)
         return Code.GOOD
 
     async def do(self, journal: Journal) -> Code:
         """Look again and delete."""
-        from interlace.cli.gke_apply import tell_what_goes_on
+        from interlace.cli.gke_apply import telling
         from interlace.cli.gke_progress import shown
         from interlace.gke.client import open_client
         from interlace.gke.destroying import destroy as carry_out
@@ -105,35 +108,57 @@ class _Run:
         keys = {resource.key for resource in self.chosen.wanted}
         async with open_client(endpoint=self.chosen.endpoint) as client:
             picture = await self.chosen.look(client)
-            with self.chosen.reading():
-                picture = await settle(client, journal, picture, keys)
+            going = self.chosen.command("destroy", *self._options())
+            with self.chosen.reading(), telling(journal, command=going):
+                picture = await settle(client, journal, picture, keys, told=_wait_for)
             self.plan = teardown(picture, self.chosen.owner, adopted=ours, wanted=keys)
             if agreed is None:
-                self._announce(self.plan)
+                self.announce()
             elif not {*self.plan.ours} <= {*agreed.ours}:
                 raise Exit(Code.REFUSED, "there is more than was shown; look again")
-            with shown(self.plan.tasks()) as progress:
-                try:
-                    self.endings = await carry_out(
-                        client,
-                        journal,
-                        picture,
-                        self.chosen.owner,
-                        self.plan,
-                        with_foreign_rules=self.with_rules,
-                        adopted=ours,
-                        parallel=self.parallel,
-                        watcher=progress,
-                    )
-                except asyncio.CancelledError:
-                    tell_what_goes_on(self.chosen, journal, verb="destroy", done=progress.done, total=progress.total)
-                    raise
+            with shown(self.plan.tasks()) as progress, telling(journal, progress, command=going):
+                self.endings = await carry_out(
+                    client,
+                    journal,
+                    picture,
+                    self.chosen.owner,
+                    self.plan,
+                    with_foreign_rules=self.with_rules,
+                    adopted=ours,
+                    parallel=self.parallel,
+                    watcher=progress,
+                )
         self._judge()
         return Code.GOOD
 
-    def _announce(self, plan: Teardown) -> None:
-        for line in _lines(plan, with_rules=self.with_rules):
+    def announce(self) -> None:
+        """What would go, for people, on stderr."""
+        for line in _lines(self.plan, with_rules=self.with_rules) if self.plan else ():
             click.echo(line, err=True)
+
+    def show_plan(self) -> None:
+        """What would go, on stdout."""
+        import msgspec
+
+        from interlace.cli.gke_result_view import TeardownDocument
+
+        if self.plan is None:
+            return
+        if not self.as_json:
+            for line in _lines(self.plan, with_rules=self.with_rules):
+                click.echo(line)
+            return
+        plan, owner = self.plan, self.chosen.owner
+        answer = TeardownDocument(
+            project=owner.project,
+            location=owner.location,
+            cluster=owner.cluster,
+            simulated=self.chosen.simulated,
+            delete=tuple(map(str, (*plan.ours, *plan.inside))),
+            foreign={str(key): tuple(map(str, users)) for key, users in plan.foreign.items()},
+            other=tuple(map(str, plan.other)),
+        )
+        click.echo(msgspec.json.encode(answer).decode())
 
     def _judge(self) -> None:
         from interlace.gke.destroying import InUse
@@ -180,7 +205,14 @@ class _Run:
     def _next(self, found: tuple[ResultDocument, ...]) -> str:
         if all(each.state == "done" for each in found):
             return ""
-        return self.chosen.command("destroy", *(["--with-foreign-rules"] if self.with_rules else []))
+        return self.chosen.command("destroy", *self._options())
+
+    def _options(self) -> tuple[str, ...]:
+        return (*(() if may_ask() else ("--yes",)), *(("--with-foreign-rules",) if self.with_rules else ()))
+
+
+def _wait_for(key: Key) -> None:
+    click.echo(f"interlace: waiting for what is at work on {key} already", err=True)
 
 
 def _lines(plan: Teardown, *, with_rules: bool) -> Iterator[str]:

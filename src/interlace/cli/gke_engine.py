@@ -7,6 +7,7 @@ first look to its end. What answers are simulated is said.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
@@ -60,6 +61,7 @@ class Session:
         self.cluster = cluster
         self.file = file
         self.endpoint = endpoint
+        self.state = state
         with refusing():
             self.wanted: tuple[Resource, ...] = desired(cluster)
         self.owner: Owner = owner_of(cluster)
@@ -88,8 +90,6 @@ class Session:
         """What was taken over, from the journal, without opening it for writing. Raises Exit."""
         from interlace.gke.journal import Journal, JournalError, adopted
 
-        if not (self.folder / "journal.jsonl").exists():
-            return frozenset()
         try:
             return adopted(Journal(self.folder).peek())
         except JournalError as error:
@@ -129,10 +129,11 @@ class Session:
         return make_plan(self.wanted, picture, self.owner, adopted=adopted)
 
     def command(self, verb: str, *more: str) -> str:
-        """A command line for the same cluster."""
+        """A command line for the same cluster, with the same journal."""
         parts = ["interlace", "gke", verb, *(["-f", self.file] if self.file != "cluster.yaml" else [])]
         parts += ["--endpoint", self.endpoint] if self.endpoint else []
-        return " ".join([*parts, *more])
+        parts += ["--state", self.state] if self.state and verb not in {"check", "validate"} else []
+        return shlex.join([*parts, *more])
 
 
 def session(*, file: str, endpoint: str | None, state: str | None, judged: bool = False) -> Session:
@@ -163,13 +164,16 @@ def confirmed(question: str) -> bool:
         raise Exit(Code.INTERRUPTED) from None
 
 
+def _home() -> Path:
+    return Path.home() / ".local/state"
+
+
 def _folder(owner: Owner, *, state: str | None, endpoint: str | None) -> Path:
     """A folder for each cluster; what a simulation remembers is kept apart from Google's."""
-    base = (
-        Path(state)
-        if state
-        else Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "interlace/gke"
-    )
+    try:
+        base = Path(state) if state else Path(os.environ.get("XDG_STATE_HOME") or _home()) / "interlace/gke"
+    except RuntimeError:
+        raise Exit(Code.REFUSED, "this account has no home folder; name one for the journal with --state") from None
     if endpoint:
         base = base / "simulated" / (urlsplit(endpoint).netloc.replace(":", "_") or "unnamed")
     return base / owner.project.replace(":", "_") / owner.location / owner.cluster

@@ -12,6 +12,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from interlace.gke.difference import Difference
+from interlace.gke.places import cluster_of
 from interlace.gke.plan import Plan, Step
 from interlace.gke.prices import Price
 from interlace.gke.resource import Key
@@ -128,10 +129,22 @@ def title(plan: Plan, *, simulated: bool) -> str:
 def closing(plan: Plan, *, price: Price | None) -> Iterator[str]:
     """Counts, minutes and price."""
     yield f"{summary(plan)}."
+    yield from losses(plan)
     if plan.minutes:
         yield f"Expected time: about {plan.minutes} min (an estimate)."
     if price is not None:
         yield f"Price of the whole cluster: {price}."
+
+
+def losses(plan: Plan) -> Iterator[str]:
+    """What is lost for good when something is replaced or pruned."""
+    clusters = {step.key for step in plan.of("replace", "delete") if step.key.kind == "cluster"}
+    for step in plan.of("replace", "delete"):
+        option = "--replace" if step.action == "replace" else "--prune"
+        if step.key.kind == "cluster":
+            yield f"{option} deletes {step.key} with all Kubernetes objects, Pods and nodes in it, for good."
+        elif step.key.kind == "nodePool" and cluster_of(step.key) not in clusters:
+            yield f"{option} deletes {step.key}: the Pods on its nodes end, and what is on the nodes' disks is lost."
 
 
 def markdown(plan: Plan, *, price: Price, simulated: bool) -> Iterator[str]:
@@ -145,6 +158,9 @@ def markdown(plan: Plan, *, price: Price, simulated: bool) -> Iterator[str]:
     yield f"{summary(plan)}.{f' About {plan.minutes} min (an estimate).' if plan.minutes else ''}"
     yield ""
     yield f"Price of the whole cluster: {price}."
+    for line in losses(plan):
+        yield ""
+        yield f"**Data loss:** {line}"
     changes = [step for step in plan.steps if step.action != "keep" or step.trouble]
     if not changes:
         return

@@ -49,6 +49,18 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     next: str = ""
 
 
+class TeardownDocument(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """``destroy --dry-run --json``. ``foreign``: what others put into something of ours, ``other``: not made here."""
+
+    project: str
+    location: str
+    cluster: str
+    simulated: bool
+    delete: tuple[str, ...]
+    foreign: dict[str, tuple[str, ...]] = {}
+    other: tuple[str, ...] = ()
+
+
 def results(endings: Mapping[Task, Ending[Task]]) -> tuple[ResultDocument, ...]:
     """In the order in which tasks ended."""
     return tuple(

@@ -7,7 +7,7 @@ leaves in a network belong to this: they are looked for again when the cluster i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -22,7 +22,7 @@ from interlace.gke.observing import observe
 from interlace.gke.ownership import Owner, is_ours
 from interlace.gke.picture import Picture, Scope, references, users_of
 from interlace.gke.places import cluster_of
-from interlace.gke.plan import Task
+from interlace.gke.plan import Task, rules_of_gke, strangers
 from interlace.gke.resource import Key
 from interlace.gke.scheduling import Ending
 from interlace.gke.sending import Sender
@@ -72,18 +72,9 @@ def teardown(
     """What destroying would delete, and what stands in its way. Pure. ``wanted``: names in the cluster file."""
     bodies, region = picture.bodies, picture.scope.region
     mine = {key for key, body in bodies.items() if key in adopted or is_ours(key.kind, body, owner)}
-    foreign: dict[Key, tuple[Key, ...]] = {}
-    for key in sorted(mine):
-        if key.kind == "network":
-            users = [user for user in users_of(key, bodies) if user not in mine]
-        elif key.kind == "cluster":
-            users = [
-                user for user in bodies if user.kind == "nodePool" and cluster_of(user) == key and user not in mine
-            ]
-        else:
-            continue
-        if users:
-            foreign[key] = tuple(sorted(users))
+    clusters = {key for key in mine if key.kind == "cluster"}
+    known = mine | rules_of_gke(bodies) if clusters else mine  # without the cluster, they are left over
+    foreign = strangers(clusters | {key for key in mine if key.kind == "network"}, bodies, ours=known)
     inside = {key for key in mine if key.kind == "nodePool" and cluster_of(key) in mine - set(foreign)}
     ours = {key: references(key, bodies[key], region=region) for key in sorted(mine - inside)}
     for key in inside:  # what a pool uses waits for its cluster
@@ -98,13 +89,24 @@ def teardown(
     )
 
 
-async def settle(client: Client, journal: Journal, picture: Picture, keys: AbstractSet[Key]) -> Picture:
-    """Wait for what an earlier run left under way for ``keys`` and look again. Raises the errors of a client."""
+async def settle(
+    client: Client,
+    journal: Journal,
+    picture: Picture,
+    keys: AbstractSet[Key],
+    *,
+    told: Callable[[Key], None] = lambda _: None,
+) -> Picture:
+    """Wait for what an earlier run left under way for ``keys`` and look again; ``told`` hears of each before.
+
+    Raises the errors of a client.
+    """
     sender = Sender(client, journal, picture)
     busy = {key for key in {*picture.working, *sender.open()} if key in keys}
     if not busy:
         return picture
     for key in sorted(busy):
+        told(key)
         try:
             await sender.catch_up(key)
         except GkeError:

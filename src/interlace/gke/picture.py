@@ -85,6 +85,11 @@ def users_of(network: Key, bodies: Mapping[Key, Mapping[str, Any]]) -> list[Key]
     ]
 
 
+def pools_of(cluster: Key, bodies: Mapping[Key, Mapping[str, Any]]) -> list[Key]:
+    """Pools of a cluster, whoever made them."""
+    return [key for key in bodies if key.kind == "nodePool" and cluster_of(key) == cluster]
+
+
 def references(key: Key, body: Mapping[str, Any], *, region: str) -> tuple[Key, ...]:
     """Resources that one refers to, read from its body: for deleting what no file describes any more."""
     if key.kind in {"subnetwork", "firewall"}:

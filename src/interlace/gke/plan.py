@@ -16,7 +16,7 @@ import msgspec
 from interlace.gke.difference import Difference, differences
 from interlace.gke.durations import expected_minutes
 from interlace.gke.ownership import Owner, is_ours, marked, other_owner
-from interlace.gke.picture import Picture, references
+from interlace.gke.picture import Picture, pools_of, references, users_of
 from interlace.gke.places import cluster_of
 from interlace.gke.resource import Key, Resource
 
@@ -110,12 +110,38 @@ def tasks(plan: Plan, *, region: str, replace: bool, prune: bool) -> dict[Task, 
             needs.add(Task("delete", step.key))
         needs |= {Task("create", key) for key in after if key in create | again}
         needs |= {Task("update", key) for key in after if key in update}
-    for step in plan.steps:  # a thing goes before what it refers to
+    for step in plan.steps:  # a thing goes before what it refers to, as it is and as it is meant
         if step.key in delete:
-            for key in _after(step, region=region):
+            for key in {*_after(step, region=region), *references(step.key, step.have or {}, region=region)}:
                 if key in delete:
                     work[Task("delete", key)].add(Task("delete", step.key))
     return work
+
+
+def strangers(
+    keys: AbstractSet[Key], bodies: Mapping[Key, Mapping[str, Any]], *, ours: AbstractSet[Key]
+) -> dict[Key, tuple[Key, ...]]:
+    """What others put into the networks and clusters among ``keys``: rules, subnets, pools."""
+    found: dict[Key, tuple[Key, ...]] = {}
+    for key in sorted(keys):
+        inside = users_of(key, bodies) if key.kind == "network" else pools_of(key, bodies)
+        if users := sorted(user for user in inside if user not in ours):
+            found[key] = tuple(users)
+    return found
+
+
+def rules_of_gke(bodies: Iterable[Key]) -> set[Key]:
+    """Firewall rules that clusters make and take away themselves."""
+    return {key for key in bodies if key.kind == "firewall" and key.name.startswith(("gke-", "k8s-"))}
+
+
+def in_the_way(
+    picture: Picture, plan: Plan, work: Iterable[Task], *, adopted: AbstractSet[Key] = frozenset()
+) -> dict[Key, tuple[Key, ...]]:
+    """What others put into something that ``work`` deletes. Rules of GKE's own go with their cluster."""
+    going = {task.key for task in work if task.verb == "delete"}
+    ours = {key for key, body in picture.bodies.items() if key in adopted or is_ours(key.kind, body, plan.owner)}
+    return strangers(going, picture.bodies, ours=ours | rules_of_gke(picture.bodies))
 
 
 def _after(step: Step, *, region: str) -> tuple[Key, ...]:

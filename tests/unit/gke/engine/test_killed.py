@@ -92,3 +92,9 @@ def test_ctrl_c_stops_sending_and_says_what_goes_on(tmp_path: Path) -> None:
         assert "Traceback" not in text
         assert len(bed.mutations()) >= 3
         assert all("/global/networks" in line for line in bed.mutations())
+        code, text = _ended(bed, "destroy", "before", Hook(1, signal.SIGINT))
+        assert code == 130, text
+        assert "waiting for what is at work on network/high-" in text
+        assert "goes on at Google" in text
+        assert "to go on: interlace gke destroy" in text
+        assert not any(line.startswith("DELETE") for line in bed.mutations())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -206,9 +207,12 @@ def test_destroy_shows_what_would_go_and_keeps_what_others_use(bed: Ground) -> N
     before = bed.mutations()
     dry = bed.run("destroy", "--dry-run")
     assert dry.exit_code == 0
-    assert "- network/high-net-1" in dry.stderr
-    assert "goes with its cluster" in dry.stderr
-    assert "! not ours, in network/high-net-2: firewall/by-hand; so network/high-net-2 stays" in dry.stderr
+    assert "- network/high-net-1" in dry.stdout
+    assert "goes with its cluster" in dry.stdout
+    assert "! not ours, in network/high-net-2: firewall/by-hand; so network/high-net-2 stays" in dry.stdout
+    told = json.loads(bed.run("destroy", "--dry-run", "--json").stdout)
+    assert told["foreign"] == {"network/high-net-2": ["firewall/by-hand"]}
+    assert {"network/high-net-1", "cluster/high", "nodePool/gpu-pool"} <= set(told["delete"])
     assert bed.mutations() == before
 
     kept = bed.run("destroy", "--yes", "--json")
@@ -242,3 +246,46 @@ def test_all_steps_are_shown_on_request(bed: Ground) -> None:
     bed.run("apply", "--yes")
     assert "network/high-net-1" not in bed.run("plan").stdout
     assert "network/high-net-1  as it is meant" in bed.run("plan", "--all").stdout
+
+
+def test_nothing_of_others_goes_with_what_is_replaced(bed: Ground) -> None:
+    bed.run("apply", "--yes")
+    network = next(path for path in bed.made() if path.endswith("networks/high-net-2"))
+    bed.server.store.objects[network]["autoCreateSubnetworks"] = True
+    rule = {"kind": "compute#firewall", "id": "1", "name": "by-hand", "network": f"https://x/compute/v1/{network}"}
+    bed.server.store.put(network.replace("networks/high-net-2", "firewalls/by-hand"), rule)
+    before = bed.mutations()
+    refused = bed.run("apply", "--yes", "--replace")
+    assert refused.exit_code == 2
+    assert "--replace deletes nodePool/gpu-pool" in refused.stderr
+    assert "network/high-net-2: it would be deleted, but firewall/by-hand in it was not made here" in refused.stderr
+    assert bed.mutations() == before
+
+
+def test_the_next_command_can_be_pasted_and_finds_the_same_journal(tmp_path: Path) -> None:
+    folder = tmp_path / "my files; rm"
+    folder.mkdir()
+    with ground(folder, Fault(kind=Kind.STOCKOUT, match="POST .*/nodePools$")) as bed:
+        told = bed.run("apply", "--yes", "--prune", "--json")
+        assert told.exit_code == 4
+        words = shlex.split(json.loads(told.stdout)["next"])
+        assert words == ["interlace", *bed.arguments("apply", "--yes", "--prune")]
+
+
+def test_without_a_home_folder_one_is_asked_for(bed: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    refused = CliRunner().invoke(main, ["gke", "plan", "-f", str(bed.file), "--endpoint", bed.server.url])
+    assert refused.exit_code == 2
+    assert "--state" in refused.stderr
+
+
+def test_a_folder_that_cannot_be_one_is_refused(bed: Ground) -> None:
+    for verb in ("plan", "apply"):
+        refused = bed.run(verb, *(["--yes"] if verb == "apply" else []), "--state", str(bed.folder / ("a" * 300)))
+        assert refused.exit_code == 2
+        assert "--state" in refused.stderr or "cannot be read" in refused.stderr
+    assert bed.mutations() == []

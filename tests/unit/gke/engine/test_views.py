@@ -14,7 +14,7 @@ from interlace.gke.errors import GkeError
 from interlace.gke.operations import Operation
 from interlace.gke.ownership import Owner, is_ours, marked, other_owner
 from interlace.gke.picture import Picture, Scope
-from interlace.gke.plan import Plan, Task, make_plan, tasks
+from interlace.gke.plan import Plan, Task, in_the_way, make_plan, tasks
 from interlace.gke.prices import price
 from interlace.gke.progress import Progress
 from interlace.gke.resource import Key, Kind, Resource
@@ -30,6 +30,7 @@ SCOPE = Scope(
 )
 NETWORK = Key("network", "global", "net")
 SUBNET = Key("subnetwork", "us-central1", "sub")
+CLUSTER = Key("cluster", "us-central1-a", "mega")
 POOL = Key("nodePool", "us-central1-a/mega", "gpu")
 
 
@@ -150,3 +151,44 @@ def test_a_result_counts_every_state_and_gives_each_reason_once() -> None:
     assert result.code_of(found, ill=False) is Code.FAILED
     assert result.code_of((), ill=True) is Code.BAD
     assert result.code_of((), ill=False) is Code.GOOD
+
+
+def test_what_is_lost_for_good_is_said_before_it_goes() -> None:
+    cluster = resource(CLUSTER, {"networkConfig": {"datapathProvider": "ADVANCED_DATAPATH"}})
+    other = {"networkConfig": {"datapathProvider": "LEGACY_DATAPATH"}}
+    plan = make_plan((*WANTED, cluster), seen(*WANTED, cluster, mega=other, gpu={"maxPodsConstraint": None}), OWNER)
+    assert "--replace deletes cluster/mega with all Kubernetes objects, Pods and nodes in it, for good." in lines(plan)
+    plan = make_plan((), seen(WANTED[2]), OWNER)
+    told = "--prune deletes nodePool/gpu: the Pods on its nodes end, and what is on the nodes' disks is lost."
+    assert told in lines(plan)
+    assert f"**Data loss:** {told}" in view.markdown(plan, price=price({}), simulated=False)
+    assert list(view.losses(make_plan(WANTED, seen(*WANTED), OWNER))) == []
+
+
+def test_what_goes_waits_for_what_uses_it_now_whatever_the_file_says() -> None:
+    nic = {"additionalNodeNetworkConfigs": [{"network": "net", "subnetwork": "sub"}]}
+    picture = seen(*WANTED, gpu={"networkConfig": nic})
+    alone = resource(POOL, {"initialNodeCount": 2})
+    plan = make_plan((alone,), picture, OWNER)
+    assert {str(step.key): step.action for step in plan.steps}["nodePool/gpu"] == "replace"
+    work = tasks(plan, region="us-central1", replace=True, prune=True)
+    assert Task("delete", POOL) in work[Task("delete", SUBNET)]
+    assert Task("delete", POOL) in work[Task("delete", NETWORK)]
+
+
+def test_what_others_put_into_what_is_replaced_is_in_the_way() -> None:
+    cluster = resource(CLUSTER, {})
+    theirs, rule, gke = Key("nodePool", POOL.place, "theirs"), Key("firewall", "global", "f"), "gke-mega-f"
+    picture = seen(*WANTED, cluster)
+    bodies = {
+        **picture.bodies,
+        theirs: {"name": "theirs"},
+        rule: {"name": "f", "network": "https://x/compute/v1/projects/p/global/networks/net"},
+        Key("firewall", "global", gke): {"name": gke, "network": "global/networks/net"},
+    }
+    picture = msgspec.structs.replace(picture, bodies=bodies)
+    plan = make_plan((), picture, OWNER)
+    work = tasks(plan, region="us-central1", replace=True, prune=True)
+    assert in_the_way(picture, plan, work) == {CLUSTER: (theirs,), NETWORK: (rule,)}
+    assert in_the_way(picture, plan, work, adopted={theirs, rule}) == {}
+    assert in_the_way(picture, plan, ()) == {}
