@@ -86,6 +86,9 @@ def apply(
 
         check_kubeconfig(kubeconfig, context=context)
     run = Run(chosen, replace=replace, prune=prune, parallel=parallel, as_json=as_json)
+    for option, values in (("--part", parts), ("--kubeconfig", (kubeconfig,)), ("--context", (context,))):
+        run.more += tuple(word for value in values if value for word in (option, value))
+    run.more += ("--no-objects",) if no_objects else ()
     with chosen.locked("apply") as journal:
         if not yes:
             run_engine(run.look(journal))
@@ -120,6 +123,8 @@ class Run:
         self.plan: Plan | None = None
         self.code = Code.GOOD
         self.objects = ""
+        self.more: tuple[str, ...] = ()
+        """What was said about the Kubernetes objects, for the command that goes on."""
 
     async def look(self, journal: Journal) -> Code:
         """Show the plan; nothing is changed. Raises Exit if it cannot be carried out."""
@@ -235,7 +240,7 @@ class Run:
     def options(self) -> tuple[str, ...]:
         """What the same run was called with, for a command that goes on with it."""
         given = {"--yes": not may_ask(), "--replace": self.replace, "--prune": self.prune}
-        return tuple(option for option, is_given in given.items() if is_given)
+        return (*(option for option, is_given in given.items() if is_given), *self.more)
 
 
 @contextmanager

@@ -266,10 +266,10 @@ def test_the_next_command_can_be_pasted_and_finds_the_same_journal(tmp_path: Pat
     folder = tmp_path / "my files; rm"
     folder.mkdir()
     with ground(folder, Fault(kind=Kind.STOCKOUT, match="POST .*/nodePools$")) as bed:
-        told = bed.run("apply", "--yes", "--prune", "--json")
+        told = bed.run("apply", "--yes", "--prune", "--no-objects", "--part", "networks", "--json")
         assert told.exit_code == 4
         words = shlex.split(json.loads(told.stdout)["next"])
-        assert words == ["interlace", *bed.arguments("apply", "--yes", "--prune")]
+        assert words == ["interlace", *bed.arguments("apply", "--yes", "--prune", "--part", "networks", "--no-objects")]
 
 
 def test_without_a_home_folder_one_is_asked_for(bed: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
