@@ -24,10 +24,18 @@ from interlace.gke.updates import updates_named
 
 
 def adoptable(plan: Plan) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """Steps that can be taken over, and those that belong to another cluster. Pure."""
+    """Steps that can be taken over, and those that belong to another cluster. Pure.
+
+    What an ended run took over without coming to its mark can be taken over once more.
+    """
     foreign = plan.of("foreign")
     others = tuple(step for step in foreign if other_owner(step.key.kind, step.have or {}))
-    return tuple(step for step in foreign if step not in others), others
+    bare = tuple(
+        step
+        for step in plan.of("keep", "update", "replace")
+        if can_be_marked(step.key.kind) and not is_ours(step.key.kind, step.have or {}, plan.owner)
+    )
+    return (*(step for step in foreign if step not in others), *bare), others
 
 
 async def adopt(client: Client, journal: Journal, picture: Picture, steps: Iterable[Step], owner: Owner) -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from interlace.gke.adopting import adopt, adoptable
 from interlace.gke.client import Client
-from interlace.gke.journal import Journal, adopted
+from interlace.gke.journal import Entry, Journal, adopted
 from interlace.gke.observing import observe
 from interlace.gke.ownership import owner_of
 from interlace.gke.picture import scope_of_cluster
 from interlace.gke.plan import Plan, make_plan
+from interlace.gke.resource import Key
 from tests.unit.gke.engine.sky import PROJECT, SMALL, Sky, apply_on, destroy_on, plan_on
 
 pytestmark = pytest.mark.looptime
@@ -186,3 +187,20 @@ async def test_the_networks_of_another_cluster_cannot_be_adopted(tmp_path: Path)
     assert free == ()
     assert [str(step.key) for step in others] == ["network/high-net-1"]
     assert "example-project/us-east4-a/other" in others[0].note
+
+
+async def test_what_was_taken_over_and_not_marked_is_marked_by_the_next_run(tmp_path: Path) -> None:
+    sky = Sky(text=SMALL, seconds=0.1, narrow=True)
+    await apply_on(sky, tmp_path)
+    rule = next(path for path in sky.paths() if path.endswith("firewalls/high-internal-1"))
+    sky.world.store.objects[rule]["description"] = "by hand"
+    with Journal(tmp_path) as journal:
+        journal.append(Entry(event="adopted", key=Key("firewall", "global", "high-internal-1")))
+    plan = await plan_on(sky, tmp_path)
+    free, others = adoptable(plan)
+    assert ([str(step.key) for step in free], others) == (["firewall/high-internal-1"], ())
+    with Journal(tmp_path) as journal:
+        client = Client(sky.send)
+        await adopt(client, journal, await observe(client, scope_of_cluster(sky.file)), free, owner_of(sky.file))
+    assert "interlace.dev/cluster=" in sky.world.store.objects[rule]["description"]
+    assert adoptable(await plan_on(sky, tmp_path)) == ((), ())
