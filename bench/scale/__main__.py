@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Final, TypeVar
@@ -156,13 +157,20 @@ def main(argv: Sequence[str]) -> int:
     configure("error", json=False)
     code = INTERRUPTED
     try:
-        code = GOOD if asyncio.run(run(given)) else BAD
+        code = GOOD if asyncio.run(_until_signal(given)) else BAD
     except* (BedError, KubeError, NotReachedError, OSError, TimeoutError) as group:
         tell(f"bench: {_first(group)}")
         code = FAILED
     except* (asyncio.CancelledError, KeyboardInterrupt):
         tell("bench: interrupted, everything is taken down")
     return code
+
+
+async def _until_signal(given: argparse.Namespace) -> bool:
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await run(given)
 
 
 def _first(error: BaseException) -> BaseException:
