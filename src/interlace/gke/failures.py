@@ -11,7 +11,8 @@
      ├── OperationFailed         a long-running operation ended with an error
      └── Late                    a long-running operation has not ended in its time; it goes on
 
-Invariant: the text says what Google said, and `remedies` adds what can be done about it.
+Invariant: the text says what Google said, on one line that no terminal takes for a command, and `remedies` adds what
+can be done about it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from interlace.gke.answers import Refusal
 from interlace.gke.errors import GkeError, Refused
 from interlace.gke.remedies import advice
 from interlace.gke.request import Request
+from interlace.rules.words import plain
 
 
 class CredentialsError(Refused):
@@ -36,8 +38,8 @@ class ApiError(GkeError):
     def __init__(self, request: Request, refusal: Refusal) -> None:
         cause, remedy = advice(refusal.reason, refusal.message, status=refusal.status)
         super().__init__(
-            f"{request.method} {request.path}: {refusal.message} (HTTP {refusal.status}"
-            f"{', ' + refusal.reason if refusal.reason else ''})",
+            f"{request.method} {request.path}: {plain(refusal.message)} (HTTP {refusal.status}"
+            f"{', ' + plain(refusal.reason) if refusal.reason else ''})",
             cause=cause,
             remedy=remedy,
         )
@@ -66,7 +68,7 @@ class OperationFailed(GkeError):
 
     def __init__(self, what: str, *, code: str, message: str) -> None:
         cause, remedy = advice(code, message)
-        super().__init__(f"{what}: {message}", cause=cause, remedy=remedy)
+        super().__init__(f"{what}: {plain(message)}", cause=cause, remedy=remedy)
         self.code = code
 
 

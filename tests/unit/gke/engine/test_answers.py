@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.gke.answers import Answer, Next, pause, refusal, retry_after, what_next
-from interlace.gke.failures import ApiError
+from interlace.gke.failures import ApiError, OperationFailed
 from interlace.gke.request import Request
 
 SERVER = Path(__file__).parents[3] / "data/gke/server"
@@ -126,3 +126,14 @@ def test_pauses_keep_what_was_asked_and_do_not_grow_for_ever(tries: int, chance:
 def test_a_date_to_come_back_at_is_measured_by_the_clock_of_the_server() -> None:
     headers = {"retry-after": "Thu, 01 Jan 2099 00:00:30 GMT", "date": "Thu, 01 Jan 2099 00:00:00 GMT"}
     assert retry_after(headers) == 30.0
+
+
+def test_what_a_server_says_reaches_the_terminal_as_one_line_of_text() -> None:
+    hostile = "quota\x1b[2J\nexceeded\x07"
+    errors = [
+        ApiError(GET, refusal(Answer(status=400, body={"error": {"message": hostile}}))),
+        OperationFailed("network/n", code="QUOTA", message=hostile),
+    ]
+    for error in errors:
+        assert str(error).isprintable()
+        assert "quota\N{REPLACEMENT CHARACTER}[2J exceeded" in str(error)
