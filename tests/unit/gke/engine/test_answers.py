@@ -53,7 +53,7 @@ def test_recorded_errors_are_told_with_a_remedy(name: str, reason: str | None, w
     assert reason is None or found.reason == reason
     error = ApiError(BLIND, found)
     assert words in error.remedy
-    assert found.message in str(error)
+    assert " ".join(found.message.split()) in str(error)
 
 
 def test_a_busy_cluster_names_the_operation_that_is_in_the_way() -> None:
