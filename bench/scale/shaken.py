@@ -110,22 +110,28 @@ async def churn(
                 await there.remove(name)
             await there.gone()
             left = await leaks.settled(cluster, before)
-        return Shaken(
-            server=server,
-            nodes=nodes,
-            seconds=round(took, 1),
-            seed=seed,
-            steps=dict(sorted(shake.done.items())),
-            allocations=checker.allocations,
-            prepared=checker.prepared,
-            maps=checker.maps,
-            breaches=checker.breaches,
-            waited=Spread.of(room.waited),
-            slow=room.slow,
-            late_looks=round(room.late_looks, 2),
-            leaks=left,
-            trends=gauges.trends(),
-        )
+        seen = _seen(shake, checker, room, server=server, nodes=nodes, seconds=round(took, 1), seed=seed)
+        return msgspec.structs.replace(seen, leaks=left, trends=gauges.trends())
+
+
+def _seen(
+    shake: Churn, checker: Checker, room: RoomWatch, *, server: Server, nodes: int, seconds: float, seed: int
+) -> Shaken:
+    """What checker and room have seen so far."""
+    return Shaken(
+        server=server,
+        nodes=nodes,
+        seconds=seconds,
+        seed=seed,
+        steps=dict(sorted(shake.done.items())),
+        allocations=checker.allocations,
+        prepared=checker.prepared,
+        maps=checker.maps,
+        breaches=checker.breaches,
+        waited=Spread.of(room.waited),
+        slow=room.slow,
+        late_looks=round(room.late_looks, 2),
+    )
 
 
 async def _used(cluster: Cluster, jobs: Jobs) -> leaks.Rest:
@@ -166,22 +172,8 @@ async def race(cluster: Cluster, *, server: Server, number: int, seconds: float,
             await there.scale(name, count=WIDE, gpus=0)
         await until_whole(there, names)
         ended = time.monotonic()
-    shaken = Shaken(
-        server=server,
-        nodes=len(cluster.gpu_nodes),
-        seconds=seconds,
-        seed=seed,
-        steps=dict(sorted(shake.done.items())),
-        allocations=checker.allocations,
-        prepared=checker.prepared,
-        maps=checker.maps,
-        breaches=checker.breaches,
-        waited=Spread.of(room.waited),
-        slow=room.slow,
-        late_looks=round(room.late_looks, 2),
-        together=round(together, 2),
-        whole_again=round(ended - again, 2),
-    )
+    seen = _seen(shake, checker, room, server=server, nodes=len(cluster.gpu_nodes), seconds=seconds, seed=seed)
+    shaken = msgspec.structs.replace(seen, together=round(together, 2), whole_again=round(ended - again, 2))
     tell(
         f"{shaken.nodes} nodes, run {number}: together {shaken.together} s, {shaken.allocations} allocations, "
         f"{len(shaken.breaches)} breaches, longest wait with room {shaken.waited.longest} s, whole again after "

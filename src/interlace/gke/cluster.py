@@ -20,6 +20,10 @@ KIND: Final = "FabricCluster"
 SYSTEM_POOL: Final = "default-pool"
 """The pool that a cluster is born with; gcloud can give it no other name."""
 
+MTU_LEAST: Final = 1300
+MTU_MOST: Final = 8896
+"""Bounds of a VPC network (API description of compute v1)."""
+
 NAME: Final = r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
 RANGE: Final = r"^[0-9.]{7,15}/[0-9]{1,2}$"
 PROJECT: Final = r"^([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]$"
@@ -85,7 +89,7 @@ class Network(
     ] = "multinet"
     prefix: Annotated[str, Meta(description="Of all names of networks; empty: the name of the cluster.")] = ""
     mtu: Annotated[
-        Annotated[int, Meta(ge=1300, le=8896)] | None, Meta(description="Without it: that of the family.")
+        Annotated[int, Meta(ge=MTU_LEAST, le=MTU_MOST)] | None, Meta(description="Without it: that of the family.")
     ] = None
     range: Annotated[
         Range | None, Meta(description="Space for all node subnets; without it: a free one is looked for.")

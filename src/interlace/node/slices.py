@@ -59,7 +59,7 @@ class SlicePublisher:
         *,
         node: str,
         rival_timeout: float,
-        ownership: Ownership | None = None,
+        ownership: Ownership,
         on_published: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
@@ -150,7 +150,7 @@ class SlicePublisher:
         self._touched.set()
         seen = new if new is not None else old
         if seen is not None and seen.metadata.name == self._name:
-            if new is None and self._ownership is not None:
+            if new is None:
                 self._ownership.lose(now=asyncio.get_running_loop().time())
             self._queue.add(self._name)
 
@@ -175,7 +175,7 @@ class SlicePublisher:
             pool=ResourcePool(name=self._node, generation=generation, resource_slice_count=1),
             devices=wanted,
         )
-        owner = None if self._ownership is None else self._ownership.reference()
+        owner = self._ownership.reference()
         body: dict[str, Any] = {
             "apiVersion": ResourceSlice.resource.api_version,
             "kind": ResourceSlice.resource.kind,
@@ -183,8 +183,7 @@ class SlicePublisher:
             "spec": spec,
         }
         self._written = await self._client.apply(ResourceSlice, body, name=name, manager=DRIVER)
-        if self._ownership is not None:
-            self._ownership.write(owner, now=asyncio.get_running_loop().time())
+        self._ownership.write(owner, now=asyncio.get_running_loop().time())
         log.info("slice published", slice=name, generation=generation, clique=fabric.clique, healthy=fabric.healthy)
         self._stands(offer)
         # Nothing waits for the cache here: the next offer may be on its way.

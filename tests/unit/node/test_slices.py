@@ -16,6 +16,7 @@ from interlace.kube.client import Client
 from interlace.node.errors import RivalDriver
 from interlace.node.fabric import Fabric
 from interlace.node.offer import FREE, SLOTS, Offer
+from interlace.node.ownership import Ownership
 from interlace.node.slices import SlicePublisher, slice_name
 from interlace.sim.apiserver import ApiServer
 from tests.unit.node.parts import CLIQUE, NODE
@@ -48,7 +49,7 @@ async def test_a_slice_that_is_deleted_while_nobody_watches_is_published_again(e
     ):
         client.gate = asyncio.Event()
         client.gate.set()
-        publisher = SlicePublisher(client, node=NODE, rival_timeout=1)
+        publisher = SlicePublisher(client, node=NODE, rival_timeout=1, ownership=Ownership(config, node=NODE))
         running = group.create_task(publisher.run())
         await publisher.cleared.wait()
         client.gate.clear()
@@ -78,7 +79,9 @@ async def test_offers_follow_each_other_while_the_watch_shows_nothing(embedded_p
     ):
         client.gate = asyncio.Event()
         client.gate.set()
-        publisher = SlicePublisher(client, node="deaf-node", rival_timeout=1)
+        publisher = SlicePublisher(
+            client, node="deaf-node", rival_timeout=1, ownership=Ownership(config, node="deaf-node")
+        )
         running = group.create_task(publisher.run())
         await publisher.cleared.wait()
         client.gate.clear()
@@ -103,7 +106,7 @@ async def test_whose_the_slice_of_another_driver_is_is_said_also_on_older_server
             spec = {"driver": DRIVER, "nodeName": NODE, "pool": pool, "devices": [{"name": "channel-0"}]}
             await client.apply(ResourceSlice, {"metadata": {"name": "s"}, "spec": spec}, name="s", manager="other")
             with pytest.raises(ExceptionGroup) as caught:
-                await SlicePublisher(client, node=NODE, rival_timeout=0.1).run()
+                await SlicePublisher(client, node=NODE, rival_timeout=0.1, ownership=Ownership(config, node=NODE)).run()
     (error,) = caught.value.exceptions
     assert isinstance(error, RivalDriver)
     assert "field managers: other" in str(error)

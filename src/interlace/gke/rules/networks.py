@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from interlace.fabric.family import Family
 from interlace.gke.addresses import PRIVATE
+from interlace.gke.cluster import MTU_LEAST, MTU_MOST
 from interlace.gke.observed.compute import Network
 from interlace.gke.places import short
 from interlace.gke.rules.nodepool import Pool
@@ -17,10 +18,8 @@ from interlace.rules.words import counted
 
 RULES: Final[Rules[Subject]] = Rules()
 
-MTU_LEAST: Final = 1300
-MTU_MOST: Final = 8896
 MTU_DEFAULT: Final = 1460
-"""Bounds and default of a VPC network (API description of compute v1)."""
+"""That of a VPC network which names none (API description of compute v1)."""
 RESERVED: Final = 4
 """Addresses of a subnet that Google keeps."""
 
@@ -77,8 +76,8 @@ def _mtu(subject: Subject) -> Iterator[Breach]:
 
 @RULES.rule(
     "network.mtu-range",
-    cause="the API refuses an MTU outside 1300 to 8896, and gcloud does not notice it",
-    remedy="name an MTU from 1300 to 8896; that of GPUDirect-TCPX and TCPXO is 8244",
+    cause=f"the API refuses an MTU outside {MTU_LEAST} to {MTU_MOST}, and gcloud does not notice it",
+    remedy=f"name an MTU from {MTU_LEAST} to {MTU_MOST}; that of GPUDirect-TCPX and TCPXO is 8244",
     needs=("networks",),
 )
 def _mtu_range(subject: Subject) -> Iterator[Breach]:
