@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from interlace.imex import process
 from interlace.imex.reasons import ImexError, Reason
 from interlace.imex.supervisor import Fault, Health
 
 QUERY_TIMEOUT = 3.0
 LARGEST_ANSWER = 4 << 20
+_LAST_BREATH = 5.0
+"""Seconds that a killed program gets to end; one that the kernel holds longer is left to it."""
 MISSES = 3
 _UNKNOWN_WORDS = frozenset({"INVALID", "I", "UNKNOWN", ""})
 
@@ -29,36 +34,55 @@ class NoAnswerError(Exception):
     """The control program did not answer in time or could not be started; the text says which."""
 
 
-async def ask(argv: Sequence[str | Path], *, env: dict[str, str], timeout: float = QUERY_TIMEOUT) -> tuple[int, bytes]:
-    """Exit status and stdout of a program. Raises `NoAnswerError`; the program never outlives the call."""
-    words = [str(word) for word in argv]
+async def ask(argv: Sequence[str | Path], *, env: dict[str, str], timeout: float = QUERY_TIMEOUT) -> bytes:
+    """Stdout of a program. Raises `NoAnswerError`; the program never outlives the call.
+
+    Not a subprocess of asyncio: that would start a thread for each question.
+    """
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=env,
-        )
+        handle, output = process.spawn_piped(argv, env=env)
     except OSError as error:
-        raise NoAnswerError(f"cannot start {words[0]}: {error.strerror or error}") from error
-    assert process.stdout is not None  # noqa: S101  a pipe was asked for
-    answer = bytearray()
+        raise NoAnswerError(f"cannot start {argv[0]}: {error.strerror or error}") from error
+    asked = " ".join(map(str, argv))
     try:
         async with asyncio.timeout(timeout):
-            while data := await process.stdout.read(1 << 16):
-                answer += data
-                if len(answer) > LARGEST_ANSWER:
-                    raise NoAnswerError(f"{' '.join(words)} printed more than {LARGEST_ANSWER} bytes")
-            status = await process.wait()
+            answer = await _read(output)
+            if len(answer) > LARGEST_ANSWER:
+                raise NoAnswerError(f"{asked} printed more than {LARGEST_ANSWER} bytes")
+            await process.ended(handle.fd)
     except TimeoutError as error:
-        raise NoAnswerError(f"{' '.join(words)} did not answer within {timeout:g} s and was killed") from error
+        raise NoAnswerError(f"{asked} did not answer within {timeout:g} s and was killed") from error
+    else:
+        return answer
     finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    return status, bytes(answer)
+        os.close(output)
+        handle.send(signal.SIGKILL)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_BREATH):
+                await process.ended(handle.fd)
+        handle.close()
+
+
+async def _read(output: int) -> bytes:
+    """What comes out until its end, or a little more than ``LARGEST_ANSWER`` bytes of it."""
+    answer, over = bytearray(), asyncio.Event()
+
+    def take() -> None:
+        try:
+            data = os.read(output, 1 << 16)
+        except BlockingIOError:
+            return
+        answer.extend(data)
+        if not data or len(answer) > LARGEST_ANSWER:
+            over.set()
+
+    loop = asyncio.get_running_loop()
+    loop.add_reader(output, take)
+    try:
+        await over.wait()
+    finally:
+        loop.remove_reader(output)
+    return bytes(answer)
 
 
 def says_ready(answer: bytes) -> bool:

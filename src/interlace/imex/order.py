@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -135,8 +136,12 @@ def decode(line: bytes) -> Message:
         raise ProtocolError(f"message {envelope.type!r} of version {envelope.version} is damaged: {error}") from error
 
 
+@lru_cache(maxsize=2 * MAX_SLOTS)
 def parse_address(text: str) -> str:
-    """An IPv4 or IPv6 address in its canonical form; raises `ValueError`. Scoped addresses are refused."""
+    """An IPv4 or IPv6 address in its canonical form; raises `ValueError`. Scoped addresses are refused.
+
+    Kept: the addresses of a whole clique are looked at with each change of one of them.
+    """
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
         raise ValueError(f"{text!r} names a network interface")

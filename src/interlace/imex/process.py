@@ -7,12 +7,15 @@ signal goes through a pidfd, so it can never hit another process that got the sa
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from interlace.imex.reasons import ImexError, Reason, explain
 
@@ -27,7 +30,7 @@ LIBRARY_FOLDERS = (
     "lib/x86_64-linux-gnu",
     "lib/aarch64-linux-gnu",
 )
-LIBRARIES = ("libnvidia-*.so*", "libcuda.so*")
+_LIBRARY = re.compile(r"(libnvidia-.*|libcuda)\.so.*", re.DOTALL)
 
 
 def find_program(driver_root: Path, name: str) -> Path:
@@ -57,8 +60,7 @@ def environment(driver_root: Path, run_dir: Path) -> dict[str, str]:
     wanted = {
         library.name: library.resolve()
         for folder in reversed(LIBRARY_FOLDERS)
-        for pattern in LIBRARIES
-        for library in (driver_root / folder).glob(pattern)
+        for library in _libraries(driver_root / folder)
     }
     for old in links.iterdir():
         if old.name not in wanted or old.readlink() != wanted[old.name]:
@@ -67,6 +69,14 @@ def environment(driver_root: Path, run_dir: Path) -> dict[str, str]:
         with contextlib.suppress(FileExistsError):
             (links / name).symlink_to(target)
     return plain | {"LD_LIBRARY_PATH": str(links)} if wanted else plain
+
+
+def _libraries(folder: Path) -> list[Path]:
+    try:
+        names = os.listdir(folder)  # noqa: PTH208  iterdir makes a path of each of a few thousand names
+    except OSError:
+        return []
+    return [folder / name for name in names if _LIBRARY.fullmatch(name)]
 
 
 def forget_libraries(run_dir: Path) -> None:
@@ -135,25 +145,54 @@ def _how(code: int, status: int) -> str:
 
 def spawn(argv: Sequence[str | Path], *, log: Path, env: dict[str, str]) -> Handle:
     """Start a program in a session of its own with both outputs appended to ``log``; raises `ImexError`."""
-    words = [str(word) for word in argv]
+    outputs = [
+        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
     try:
-        pid = os.posix_spawn(
-            words[0],
-            words,
-            env,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-            setsigmask=[],
-            # Python ignores these; a program that inherits that would never see a broken pipe.
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-        )
+        return _spawn(argv, outputs=outputs, env=env, session=True)
     except OSError as error:
-        raise ImexError(Reason.START_FAILED, f"cannot start {words[0]}: {error.strerror or error}") from error
+        raise ImexError(Reason.START_FAILED, f"cannot start {argv[0]}: {error.strerror or error}") from error
+
+
+def spawn_piped(argv: Sequence[str | Path], *, env: dict[str, str]) -> tuple[Handle, int]:
+    """Start a program whose output comes out of the returned descriptor, which the caller closes; raises OSError."""
+    output, given = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        # The program has the other end in blocking mode: what O_NONBLOCK marks is the pipe's end, not the pipe.
+        os.set_blocking(given, True)
+        outputs = [(os.POSIX_SPAWN_DUP2, given, 1), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
+        return _spawn(argv, outputs=outputs, env=env, session=False), output
+    except BaseException:
+        os.close(output)
+        raise
+    finally:
+        os.close(given)
+
+
+def _spawn(argv: Sequence[str | Path], *, outputs: list[Any], env: dict[str, str], session: bool) -> Handle:
+    words = [str(word) for word in argv]
+    pid = os.posix_spawn(
+        words[0],
+        words,
+        env,
+        file_actions=[(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), *outputs],
+        setsid=session,
+        setsigmask=[],
+        # Python ignores these; a program that inherits that would never see a broken pipe.
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+    )
     return Handle(pid, child=True)
+
+
+async def ended(fd: int) -> None:
+    """Wait until a pidfd says that its process has ended. Cancelling is safe; not for two waiters of one fd."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(fd, over.set)
+    try:
+        await over.wait()
+    finally:
+        loop.remove_reader(fd)
 
 
 def adopt(identity: Identity) -> Handle | None:

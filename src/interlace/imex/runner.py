@@ -360,7 +360,7 @@ class Runner:
         pause = 0.05
         while True:
             try:
-                _, answer = await health.ask(self._control(child, "-q"), env=child.env)
+                answer = await health.ask(self._control(child, "-q"), env=child.env)
                 if health.says_ready(answer):
                     self.start_seconds = loop.time() - self._started_at
                     self.submit(BecameReady(child.handle.pid))
@@ -412,7 +412,7 @@ class Runner:
         if not present:
             return Health("Connected")
         try:
-            _, answer = await health.ask(self._control(child, "-N", "-j"), env=child.env)
+            answer = await health.ask(self._control(child, "-N", "-j"), env=child.env)
             missing = health.read_table(answer, own=order.index, present=present)
         except (health.NoAnswerError, ImexError) as error:
             return Health("Unknown", (), Fault(reason=Reason.HEALTH_UNKNOWN, message=str(error)))
@@ -435,14 +435,9 @@ def _brief(state: State) -> str:
 
 async def _ended(fd: int, *, within: float) -> bool:
     """Wait until a pidfd says that its process has ended; False if it did not in time."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    loop.add_reader(fd, ended.set)
     try:
         async with asyncio.timeout(within):
-            await ended.wait()
+            await process.ended(fd)
     except TimeoutError:
         return False
-    finally:
-        loop.remove_reader(fd)
     return True

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from interlace.imex.health import MISSES, Judge, NoAnswerError, ask, read_table, says_ready
 from interlace.imex.reasons import ImexError, Reason
-from tests.unit.imex.support import alive
+from tests.unit.imex.support import alive, until
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -146,9 +148,14 @@ def program(folder: Path, body: str) -> list[str]:
     return [sys.executable, "-S", str(path)]
 
 
-async def test_an_answer_comes_with_its_exit_status(tmp_path: Path) -> None:
+def descriptors() -> set[str]:
+    """What this process has open, the folder that is being read for that apart."""
+    return {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
+
+
+async def test_an_answer_is_what_went_to_stdout_alone_whatever_the_exit_status(tmp_path: Path) -> None:
     words = program(tmp_path, "print('READY'); print('noise', file=sys.stderr); sys.exit(3)")
-    assert await ask(words, env=ENV) == (3, b"READY\n")
+    assert await ask(words, env=ENV) == b"READY\n"
 
 
 async def test_a_program_that_hangs_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
@@ -163,6 +170,32 @@ async def test_a_program_that_floods_is_killed(tmp_path: Path) -> None:
     with pytest.raises(NoAnswerError, match="printed more than"):
         await ask(words, env=ENV, timeout=20)
     assert not alive(int((tmp_path / "pid").read_text()))
+
+
+async def test_an_answer_longer_than_a_pipe_holds_comes_whole(tmp_path: Path) -> None:
+    words = program(tmp_path, "sys.stdout.write('x' * 3_000_000)")
+    assert await ask(words, env=ENV, timeout=20) == b"x" * 3_000_000
+
+
+async def test_a_program_that_closes_its_output_and_goes_on_is_killed(tmp_path: Path) -> None:
+    words = program(tmp_path, "os.close(1); time.sleep(600)")
+    with pytest.raises(NoAnswerError, match="was killed"):
+        await ask(words, env=ENV, timeout=1.0)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_cancelled_question_leaves_no_program_no_thread_and_no_descriptor(tmp_path: Path) -> None:
+    words = program(tmp_path, "print('x', flush=True); time.sleep(600)")
+    open_before, threads = descriptors(), threading.active_count()
+    asking = asyncio.create_task(ask(words, env=ENV, timeout=20))
+    pid = tmp_path / "pid"
+    await until(lambda: pid.exists() and bool(pid.read_text()), what="the program to run")
+    assert threading.active_count() == threads
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert not alive(int(pid.read_text()))
+    assert descriptors() == open_before
 
 
 async def test_a_missing_program_is_named() -> None:
