@@ -33,6 +33,9 @@ from interlace.kube.transport import open_socket
 MAX_IN_FLIGHT: Final = 64
 """Requests at a time, streams apart."""
 CONNECT_LIMIT: Final = 10.0
+KEEP_ALIVE: Final = 50.0
+"""Seconds that a connection without a request stays open: a new one costs a TLS handshake on both sides. Below the
+minute after which load balancers forget a silent connection, and the 90 s of the API server."""
 DEFAULT_WAIT: Final = 1.0
 """Seconds to wait after a 429 that names no time, or none at all."""
 
@@ -68,7 +71,7 @@ class Wire:
 
     async def __aenter__(self) -> Self:
         # The pool itself has no limit: _in_flight bounds requests, informers bound watches.
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=open_socket)
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE, socket_factory=open_socket)
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers=self._headers,
