@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import os
 import shutil
 import tempfile
@@ -172,9 +173,13 @@ async def run_cluster(
                     show(cluster)
                     if objects is None:
                         await cluster.until_installed(within=60 + settings.nodes)
+                    # All of it stays: looking through it again and again would hold every node up at once.
+                    gc.collect()
+                    gc.freeze()
                     try:
                         yield cluster
                     finally:
+                        gc.unfreeze()
                         for task in tasks:
                             task.cancel()
     finally:

@@ -40,6 +40,8 @@ TICK = 1.0
 LONGEST_INPUT = 1 << 16
 SENTINEL = "127.0.0.2"
 VERSION = "simulated"
+STATE = ".state"
+"""Beside the command socket: process id and local state, for a question that is asked too often for a Python."""
 
 
 class Link:
@@ -64,6 +66,14 @@ class Peer:
         self.retry_at = 0.0
         self.pause = RETRY_FIRST
         self.answer: list[str] | None = None
+
+
+def remove(path: str) -> None:
+    """Unlink what may not be there."""
+    try:
+        posix.unlink(path)
+    except FileNotFoundError:
+        return
 
 
 class Daemon:
@@ -165,20 +175,12 @@ class Daemon:
         if not path:
             self.command = self.listen(self.config["IMEX_CMD_BIND_INTERFACE_IP"], int(self.config["IMEX_CMD_PORT"]))
             return
-        self.remove_command_path()
+        remove(path)
         sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK | _socket.SOCK_CLOEXEC)
         sock.bind(path)
         sock.listen(16)
         self.poll.register(sock.fileno(), select.POLLIN)
         self.command = sock
-
-    def remove_command_path(self) -> None:
-        path = self.config.get("IMEX_CMD_UNIX_DOMAIN_PATH", "")
-        if path:
-            try:
-                posix.unlink(path)
-            except FileNotFoundError:
-                return
 
     def run(self, wakeup: int) -> None:
         """Serve until told to stop; ``wakeup`` becomes readable with each signal, one byte of its number."""
@@ -200,7 +202,10 @@ class Daemon:
             if link.role != "cmd" and not link.connecting:
                 self.send(link, "BYE")
             self.close(link)
-        self.remove_command_path()
+        path = self.config.get("IMEX_CMD_UNIX_DOMAIN_PATH", "")
+        if path:
+            remove(path)
+            remove(path + STATE)
         log("INFO", "shut down")
 
     def next_time(self) -> float:
@@ -219,14 +224,12 @@ class Daemon:
                 self.apply_blocks()
         if self.status == "INITIALIZING" and now >= self.ready_at:
             if self.faulty("never_ready"):
-                self.status = "WAITING_FOR_RECOVERY"
+                self.become("WAITING_FOR_RECOVERY")
             else:
+                self.become("READY")
                 self.open_command()
-                self.status = "READY"
-            log("INFO", self.status)
         if self.status == "WAITING_FOR_RECOVERY" and not self.faulty("never_ready"):
-            self.status = "READY"
-            log("INFO", self.status)
+            self.become("READY")
         if self.answer_at is not None and now >= self.answer_at:
             self.answer_tables()
         for index, peer in self.peers.items():
@@ -235,6 +238,16 @@ class Daemon:
                     self.close(peer.link)
                 if peer.link is None:
                     self.dial(index, peer, now)
+
+    def become(self, status: str) -> None:
+        """Change the local state, and note it for ``nvidia-imex-ctl -q``."""
+        self.status = status
+        log("INFO", status)
+        path = self.config.get("IMEX_CMD_UNIX_DOMAIN_PATH", "")
+        if path:
+            file = posix.open(path + STATE, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+            posix.write(file, f"{posix.getpid()} {status}\n".encode())
+            posix.close(file)
 
     def on_signal(self, number: int) -> None:
         if number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGQUIT):

@@ -9,6 +9,7 @@ that name stay, and answer the calls that they have.
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ class Plugins:
         """By name of the driver, in the order in which they registered."""
         self._seen: dict[Path, tuple[int, int]] = {}
         """Socket path to inode and time of its making: a socket made anew is registered anew."""
+        self._settled: tuple[int, int] | None = None
+        """The same of the folder when everything in it was registered."""
 
     async def run(self, *, every: float) -> None:
         """Keep registrations in step with the registrar folder, until cancelled."""
@@ -80,13 +83,18 @@ class Plugins:
             await asyncio.sleep(every)
 
     async def scan(self) -> None:
-        """Look at the folder once."""
+        """Look at the folder once; not into it while it stays as it was when all of it was registered."""
+        changed = _made(self.registrar)
+        if changed is not None and changed == self._settled:
+            return
         sockets = {path: made for path in self.registrar.glob("*.sock") if (made := _made(path)) is not None}
         for path in set(self._seen) - set(sockets):
             self._forget(path)
         for path, made in sockets.items():
             if self._seen.get(path) != made and await self._register(path):
                 self._seen[path] = made
+        settled = changed is not None and time.time_ns() - changed[1] > _TIME_GRAIN and self._seen == sockets
+        self._settled = changed if settled else None
 
     def names(self) -> list[str]:
         """Registered drivers."""
@@ -177,6 +185,10 @@ class Plugins:
             plugin = _Plugin(info.name, socket=path, endpoint=info.endpoint, version=version)
             self._plugins.setdefault(info.name, []).append(plugin)
         return True
+
+
+_TIME_GRAIN = 1_000_000_000
+"""Nanoseconds within which a file system may give two changes the same time, with much to spare."""
 
 
 def _made(path: Path) -> tuple[int, int] | None:

@@ -327,6 +327,18 @@ async def test_an_address_in_use_is_named(folder: Path) -> None:
     await rack.end()
 
 
+async def test_a_daemon_that_was_killed_does_not_answer_although_its_files_are_left(folder: Path) -> None:
+    (tray,) = Rack(folder, 1).trays
+    await tray.ready()
+    assert await tray.control("-q") == (0, "READY\n", "")
+    assert tray.process is not None
+    tray.process.kill()
+    await tray.process.wait()
+    status, answer, why = await tray.control("-q")
+    assert (status, answer) == (1, "")
+    assert "cannot reach the daemon" in why
+
+
 async def test_rubbish_on_the_peer_port_and_the_command_socket_does_no_harm(folder: Path) -> None:
     rack = Rack(folder, 1)
     (tray,) = rack.trays

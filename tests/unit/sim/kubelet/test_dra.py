@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,24 @@ async def test_a_plugin_that_came_back_between_two_looks_is_registered_again(tmp
     assert plugins.names() == []
     server.close()
     await server.wait_closed()
+
+
+async def test_a_plugin_that_comes_or_goes_after_a_long_rest_is_seen(tmp_path: Path) -> None:
+    plugins, first, second = Plugins(tmp_path), Registrar(tmp_path / "a.sock"), Registrar(tmp_path / "b.sock")
+    one = await _serve(first, tmp_path / "a-reg.sock")
+    await plugins.scan()
+    os.utime(tmp_path, (0, 0))
+    for _ in range(3):
+        await plugins.scan()
+    other = await _serve(second, tmp_path / "b-reg.sock")
+    await plugins.scan()
+    assert (first.told, second.told) == (1, 1)
+    one.close()
+    await one.wait_closed()
+    other.close()
+    await other.wait_closed()
+    for path in tmp_path.glob("*.sock"):
+        path.unlink()
+    os.utime(tmp_path, (0, 0))
+    await plugins.scan()
+    assert plugins.names() == []
