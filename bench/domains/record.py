@@ -134,7 +134,7 @@ class Run(msgspec.Struct, kw_only=True):
     run: int
     date: str = ""
     server_version: str = ""
-    settings: dict[str, float | int | None] = {}
+    settings: dict[str, bool | int | float | None] = {}
     machine: Machine | None = None
     problems: list[str] = []
     """What did not happen in time; empty when all went well."""

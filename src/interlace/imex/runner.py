@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -50,6 +51,8 @@ SETTLE = 1.0
 """Seconds after READY, a reload or a change before connections are looked at."""
 HEALTH_PAUSE = 3.0
 DOUBT_PAUSE = 1.5
+SPREAD = 0.5
+"""Share by which these times are drawn out at random: a look asks every member, and members become READY together."""
 EXIT_PATIENCE = 15.0
 """Seconds that the process gets to end when imex-host itself is told to."""
 KEPT_FOLDERS = 4
@@ -400,12 +403,12 @@ class Runner:
             if current != last:
                 last = current
                 judge.forget()
-                await asyncio.sleep(SETTLE)
+                await asyncio.sleep(_spread(SETTLE))
                 continue
             verdict = await self._look(child, current[1], judge)
             if verdict is not None and _epoch(self._model) == current:
                 self.submit(verdict)
-            await asyncio.sleep(DOUBT_PAUSE if judge.doubtful else HEALTH_PAUSE)
+            await asyncio.sleep(_spread(DOUBT_PAUSE if judge.doubtful else HEALTH_PAUSE))
 
     async def _look(self, child: _Child, order: Order, judge: health.Judge) -> Health | None:
         present = set(order.present) - {order.index}
@@ -426,6 +429,10 @@ def _epoch(model: Model) -> tuple[int, Order, int] | None:
     if model.reload_pending or model.hosts_due is not None:
         return None
     return model.process.pid, model.process.order, model.reloads
+
+
+def _spread(seconds: float) -> float:
+    return seconds * random.uniform(1.0, 1.0 + SPREAD)
 
 
 def _brief(state: State) -> str:

@@ -20,7 +20,7 @@ def make_run(**fields: Any) -> Run:
         "run": 1,
         "date": "2026-11-30T12:00:00Z",
         "server_version": "v1.36.3",
-        "settings": {"imex_start": 0.05, "volume_wait": 0.0, "platform_rate": None, "steady": 10.0},
+        "settings": {"imex_start": 0.05, "volume_wait": 0.0, "platform_rate": None, "steady": 10.0, "together": True},
         "machine": Machine(
             cores=2, cpu="a CPU", memory_gib=23.5, kernel="6.1", python="3.11.7", nice=0, load_before=0.4
         ),
