@@ -17,7 +17,7 @@ from interlace.api.core import Pod
 from interlace.api.resource import Device, ResourceClaim, ResourceSlice
 from interlace.domains.places import CLIQUE_ATTRIBUTE
 
-PATIENCE = 1.0
+PATIENCE = 0.5
 """Seconds that a claim waits until nodes are opened, where no free node is left."""
 LONG_PATIENCE = 15.0
 """The same where there are free nodes: they do not suit, or the scheduler is slow."""
