@@ -33,6 +33,11 @@ class Truth(StrEnum):
     UNKNOWN = "Unknown"
 
 
+def is_formed(found: Iterable[Condition]) -> bool:
+    """Whether the conditions of a domain say that all its nodes are ready, and that it has some."""
+    return any((c.type, c.status, c.reason) == (READY, Truth.TRUE, DomainReason.FORMED) for c in found)
+
+
 def ready(
     nodes: Sequence[ComputeDomainNode], *, spec: ComputeDomainSpec | None, template: Condition, waits: Sequence[Wait]
 ) -> Condition:

@@ -5,7 +5,7 @@ late ones seconds. A change is therefore written as soon as no claim of the doma
 allocation and nothing more has changed for ``SETTLE``. While claims wait, it is written when the
 scheduler has placed none for ``STALL``, and in any case ``LIMIT`` after the first change. Nodes that
 only leave are in no hurry: they wait for a stall, so that a job that ends costs few writes. Status
-follows at most once in ``STATUS_INTERVAL``.
+follows at most once in ``STATUS_INTERVAL``, but that a domain is formed is said at once: people wait for it.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ def map_due_in(pending: Pending, *, waiting: bool, grows: bool, now: float) -> f
     return max(0.0, min(pending.since + LIMIT, pending.last + quiet) - now)
 
 
-def status_due_in(*, written_at: float | None, now: float) -> float:
-    """Seconds until a changed status may be written, 0 for now; ``written_at`` is the last write, if any."""
-    return 0.0 if written_at is None else max(0.0, written_at + STATUS_INTERVAL - now)
+def status_due_in(*, written_at: float | None, formed: bool, now: float) -> float:
+    """Seconds until a changed status may be written, 0 for now.
+
+    ``written_at`` is the last write, if any; ``formed``: the domain is, and the status that was written says
+    otherwise. What a domain gives up being formed for is said in time, so such writes are at most every second one.
+    """
+    return 0.0 if written_at is None or formed else max(0.0, written_at + STATUS_INTERVAL - now)

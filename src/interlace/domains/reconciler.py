@@ -324,7 +324,8 @@ class Reconciler:
         )
         if wanted == domain.status:
             return next_told
-        if (due := debounce.status_due_in(written_at=memo.status_at, now=now)) > 0:
+        formed = conditions.is_formed(wanted.conditions) and not conditions.is_formed(before.conditions)
+        if (due := debounce.status_due_in(written_at=memo.status_at, formed=formed, now=now)) > 0:
             return _soonest(due, next_told)
         await self._write_status(domain, wanted)
         memo.status_at = self._clock()

@@ -9,6 +9,7 @@ import pytest
 from interlace.api.computedomain import CLIQUE_LABEL, DOMAIN_LABEL, FINALIZER, ComputeDomain
 from interlace.api.core import Pod
 from interlace.api.resource import ResourceClaim
+from interlace.domains import debounce
 from interlace.manifests import NAMESPACE
 from tests.unit.domains.desk import RACK, Desk, add_host, equal, form, gone, has_rows, leads, told_about, until
 
@@ -57,6 +58,29 @@ async def test_eighteen_nodes_form_for_at_most_ten_requests_and_go_for_at_most_f
             ("delete", "computedomaincliques", 200): 1,
             ("patch", "computedomains", 200): 1,
         }
+
+
+async def test_that_a_domain_is_formed_waits_for_no_interval_and_what_follows_does(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = await desk.team()
+    names = await desk.nodes(2)
+    monkeypatch.setattr(debounce, "STATUS_INTERVAL", 3600.0)
+    async with desk.controller():
+        domain = await team.create_domain()
+        await equal(lambda: team.condition("Ready"), ("True", "NoNodes"))
+        for name in names:
+            await team.add_claim(name, uid=domain.metadata.uid, node=name)
+        await until(lambda: has_rows(team, domain.metadata.uid, names), what="both rows")
+        await team.report(names[0], node=names[0])
+        await team.report(names[1], node=names[1])
+        await equal(lambda: team.condition("Ready"), ("True", "Formed"))
+        begin = desk.now
+        await team.add_claim("late", uid=domain.metadata.uid)
+        other = await team.create_domain("other")
+        await equal(lambda: team.condition("Ready", name="other"), ("True", "NoNodes"))
+        assert [r.name for r in desk.requests(since=begin) if r.subresource == "status"] == [other.metadata.name]
+        assert await team.condition("Ready") == ("True", "Formed")
 
 
 async def test_the_clique_can_be_found_by_the_agents_of_its_fabric(desk: Desk) -> None:

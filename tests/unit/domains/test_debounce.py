@@ -89,6 +89,10 @@ def test_the_last_change_is_always_written_in_time_and_never_more_often_than_it_
 
 
 def test_a_status_is_written_at_once_and_then_once_a_second() -> None:
-    assert status_due_in(written_at=None, now=5.0) == 0
-    assert status_due_in(written_at=5.0, now=5.25) == STATUS_INTERVAL - 0.25
-    assert status_due_in(written_at=5.0, now=9.0) == 0
+    assert status_due_in(written_at=None, formed=False, now=5.0) == 0
+    assert status_due_in(written_at=5.0, formed=False, now=5.25) == STATUS_INTERVAL - 0.25
+    assert status_due_in(written_at=5.0, formed=False, now=9.0) == 0
+
+
+def test_that_a_domain_is_formed_is_written_at_once() -> None:
+    assert status_due_in(written_at=5.0, formed=True, now=5.25) == 0
