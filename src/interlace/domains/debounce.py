@@ -21,7 +21,7 @@ STALL = 0.3
 LIMIT = 1.0
 """Seconds from the first change to the write, at the latest."""
 STATUS_INTERVAL = 1.0
-"""Seconds between two writes of one status."""
+"""Seconds between two writes of one status; `status_due_in` knows the exception."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +57,6 @@ def status_due_in(*, written_at: float | None, formed: bool, now: float) -> floa
     """Seconds until a changed status may be written, 0 for now.
 
     ``written_at`` is the last write, if any; ``formed``: the domain is, and the status that was written says
-    otherwise. What a domain gives up being formed for is said in time, so such writes are at most every second one.
+    otherwise. That it is no longer formed waits its turn, so there are at most two writes in an interval.
     """
     return 0.0 if written_at is None or formed else max(0.0, written_at + STATUS_INTERVAL - now)

@@ -71,6 +71,8 @@ class Memo(msgspec.Struct):
     map_refusal: str = ""
     """Why the server did not take the node map last, in its own words."""
     status_at: float | None = None
+    told_formed: bool = False
+    """Whether the status that was written last said that the domain is formed, whatever the server kept of it."""
     template: Refusal = msgspec.field(default_factory=Refusal)
     waits: list[Wait] = []
     forming_since: float | None = None
@@ -324,11 +326,12 @@ class Reconciler:
         )
         if wanted == domain.status:
             return next_told
-        formed = conditions.is_formed(wanted.conditions) and not conditions.is_formed(before.conditions)
-        if (due := debounce.status_due_in(written_at=memo.status_at, formed=formed, now=now)) > 0:
+        formed = conditions.is_formed(wanted.conditions)
+        due = debounce.status_due_in(written_at=memo.status_at, formed=formed and not memo.told_formed, now=now)
+        if due > 0:
             return _soonest(due, next_told)
         await self._write_status(domain, wanted)
-        memo.status_at = self._clock()
+        memo.status_at, memo.told_formed = self._clock(), formed
         for event in announce.announcements(domain.status, wanted):
             self._recorder.event(_reference(domain), reason=event.reason, message=event.message, warning=event.warning)
         if not memo.waits and memo.forming_since is not None:

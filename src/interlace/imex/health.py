@@ -25,7 +25,7 @@ from interlace.imex.supervisor import Fault, Health
 QUERY_TIMEOUT = 3.0
 LARGEST_ANSWER = 4 << 20
 _LAST_BREATH = 5.0
-"""Seconds that a killed program gets to end; one that the kernel holds longer is left to it."""
+"""Seconds that a killed program is waited for; one that the kernel holds longer is reaped when it lets go."""
 MISSES = 3
 _UNKNOWN_WORDS = frozenset({"INVALID", "I", "UNKNOWN", ""})
 
@@ -35,7 +35,7 @@ class NoAnswerError(Exception):
 
 
 async def ask(argv: Sequence[str | Path], *, env: dict[str, str], timeout: float = QUERY_TIMEOUT) -> bytes:
-    """Stdout of a program. Raises `NoAnswerError`; the program never outlives the call.
+    """Stdout of a program. Raises `NoAnswerError`; the program is killed with the call, however that ends.
 
     Not a subprocess of asyncio: that would start a thread for each question.
     """
@@ -57,10 +57,12 @@ async def ask(argv: Sequence[str | Path], *, env: dict[str, str], timeout: float
     finally:
         os.close(output)
         handle.send(signal.SIGKILL)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_BREATH):
-                await process.ended(handle.fd)
-        handle.close()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_BREATH):
+                    await process.ended(handle.fd)
+        finally:
+            process.bury(handle)
 
 
 async def _read(output: int) -> bytes:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import re
+import select
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -182,17 +183,46 @@ def _spawn(argv: Sequence[str | Path], *, outputs: list[Any], env: dict[str, str
         # Python ignores these; a program that inherits that would never see a broken pipe.
         setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
     )
-    return Handle(pid, child=True)
+    try:
+        return Handle(pid, child=True)
+    except OSError:
+        # A process that nobody holds would keep the node's session from every later one.
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+
+
+def has_ended(fd: int) -> bool:
+    """Whether a pidfd says that its process has ended."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def ended(fd: int) -> None:
     """Wait until a pidfd says that its process has ended. Cancelling is safe; not for two waiters of one fd."""
+    if has_ended(fd):
+        return
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(fd, over.set)
     try:
         await over.wait()
     finally:
         loop.remove_reader(fd)
+
+
+def bury(handle: Handle) -> None:
+    """Close the handle once its process has ended: now, or when the loop sees it. Nobody else may watch its fd."""
+    if has_ended(handle.fd):
+        handle.close()
+        return
+    loop = asyncio.get_running_loop()
+
+    def over() -> None:
+        loop.remove_reader(handle.fd)
+        handle.close()
+
+    loop.add_reader(handle.fd, over)
 
 
 def adopt(identity: Identity) -> Handle | None:

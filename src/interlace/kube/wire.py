@@ -35,7 +35,7 @@ MAX_IN_FLIGHT: Final = 64
 CONNECT_LIMIT: Final = 10.0
 KEEP_ALIVE: Final = 50.0
 """Seconds that a connection without a request stays open: a new one costs a TLS handshake on both sides. Below the
-minute after which load balancers forget a silent connection, and the 90 s of the API server."""
+minute after which proxies usually close one, and the 90 s of the API server: a write that meets the closing fails."""
 DEFAULT_WAIT: Final = 1.0
 """Seconds to wait after a 429 that names no time, or none at all."""
 

@@ -173,7 +173,7 @@ async def run_cluster(
                     show(cluster)
                     if objects is None:
                         await cluster.until_installed(within=60 + settings.nodes)
-                    # All of it stays: looking through it again and again would hold every node up at once.
+                    # All of it stays: the garbage collector's looking through it would hold up every node at once.
                     gc.collect()
                     gc.freeze()
                     try:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import json
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.imex.health import MISSES, Judge, NoAnswerError, ask, read_table, says_ready
+from interlace.imex.process import Handle
 from interlace.imex.reasons import ImexError, Reason
 from tests.unit.imex.support import alive, until
 
@@ -148,9 +152,9 @@ def program(folder: Path, body: str) -> list[str]:
     return [sys.executable, "-S", str(path)]
 
 
-def descriptors() -> set[str]:
+def descriptors() -> list[str]:
     """What this process has open, the folder that is being read for that apart."""
-    return {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
+    return sorted(str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
 
 
 async def test_an_answer_is_what_went_to_stdout_alone_whatever_the_exit_status(tmp_path: Path) -> None:
@@ -196,6 +200,53 @@ async def test_a_cancelled_question_leaves_no_program_no_thread_and_no_descripto
         await asking
     assert not alive(int(pid.read_text()))
     assert descriptors() == open_before
+
+
+async def test_a_question_cancelled_at_any_moment_leaves_no_descriptor_and_no_zombie(tmp_path: Path) -> None:
+    words, before = program(tmp_path, "print('READY')"), descriptors()
+    pid = tmp_path / "pid"
+    for turns in range(12):
+        pid.unlink(missing_ok=True)
+        asking = asyncio.create_task(ask(words, env=ENV, timeout=20))
+        await until(lambda: pid.exists() and bool(pid.read_text()) and not alive(int(pid.read_text())), what="its end")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asking.cancel()
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+        assert descriptors() == before
+        assert not Path(f"/proc/{pid.read_text()}").exists(), "it was not reaped"
+
+
+async def test_a_program_that_outlives_its_kill_for_long_is_reaped_when_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, before = program(tmp_path, "time.sleep(600)"), descriptors()
+    monkeypatch.setattr("interlace.imex.health._LAST_BREATH", 0.05)
+    monkeypatch.setattr(Handle, "send", lambda _handle, _number: None)  # as if the kernel did not let it go yet
+    with pytest.raises(NoAnswerError, match="was killed"):
+        await ask(words, env=ENV, timeout=1.0)
+    pid = int((tmp_path / "pid").read_text())
+    assert alive(pid)
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: not Path(f"/proc/{pid}").exists(), what="the program to be reaped")
+    assert descriptors() == before
+
+
+async def test_a_program_that_cannot_be_held_is_ended_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def refuse(pid: int) -> int:
+        started.append(pid)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    before = descriptors()
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    with pytest.raises(NoAnswerError, match="Too many open files"):
+        await ask(program(tmp_path, "time.sleep(600)"), env=ENV)
+    assert not Path(f"/proc/{started[0]}").exists()
+    assert descriptors() == before
 
 
 async def test_a_missing_program_is_named() -> None:

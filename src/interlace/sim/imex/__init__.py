@@ -25,10 +25,11 @@ from pathlib import Path
 
 _QUICK = """\
 if [ "$1" = -c ] && [ "$3" = -q ]; then
+    path=
     while IFS='= ' read -r key value; do
         [ "$key" = IMEX_CMD_UNIX_DOMAIN_PATH ] && path=$value
     done < "$2"
-    if read -r pid state 2>/dev/null < "$path.state" && kill -0 "$pid" 2>/dev/null; then
+    if [ -S "$path" ] && read -r pid state 2>/dev/null < "$path.state" && kill -0 "$pid" 2>/dev/null; then
         echo "$state"
         exit
     fi

@@ -144,6 +144,8 @@ class Daemon:
             )
         if self.faulty("crash_at_start"):
             raise SystemExit("crash at start, as the faults file asks")
+        if path := self.config.get("IMEX_CMD_UNIX_DOMAIN_PATH", ""):
+            remove(path + STATE)  # of one that was killed, and whose process id may be ours now
         self.listener = self.listen(self.bind, self.port)
         now = time.monotonic()
         self.tick_at = now + TICK
@@ -204,8 +206,8 @@ class Daemon:
             self.close(link)
         path = self.config.get("IMEX_CMD_UNIX_DOMAIN_PATH", "")
         if path:
-            remove(path)
             remove(path + STATE)
+            remove(path)
         log("INFO", "shut down")
 
     def next_time(self) -> float:
@@ -227,7 +229,6 @@ class Daemon:
                 self.become("WAITING_FOR_RECOVERY")
             else:
                 self.become("READY")
-                self.open_command()
         if self.status == "WAITING_FOR_RECOVERY" and not self.faulty("never_ready"):
             self.become("READY")
         if self.answer_at is not None and now >= self.answer_at:
@@ -240,14 +241,16 @@ class Daemon:
                     self.dial(index, peer, now)
 
     def become(self, status: str) -> None:
-        """Change the local state, and note it for ``nvidia-imex-ctl -q``."""
+        """Change the local state and note it for ``nvidia-imex-ctl -q``; logged last: who reads it may ask at once."""
         self.status = status
-        log("INFO", status)
         path = self.config.get("IMEX_CMD_UNIX_DOMAIN_PATH", "")
         if path:
             file = posix.open(path + STATE, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
             posix.write(file, f"{posix.getpid()} {status}\n".encode())
             posix.close(file)
+        if status == "READY":
+            self.open_command()
+        log("INFO", status)
 
     def on_signal(self, number: int) -> None:
         if number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGQUIT):

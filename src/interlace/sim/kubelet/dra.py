@@ -84,7 +84,7 @@ class Plugins:
 
     async def scan(self) -> None:
         """Look at the folder once; not into it while it stays as it was when all of it was registered."""
-        changed = _made(self.registrar)
+        looked, changed = time.time_ns(), _made(self.registrar)
         if changed is not None and changed == self._settled:
             return
         sockets = {path: made for path in self.registrar.glob("*.sock") if (made := _made(path)) is not None}
@@ -93,7 +93,7 @@ class Plugins:
         for path, made in sockets.items():
             if self._seen.get(path) != made and await self._register(path):
                 self._seen[path] = made
-        settled = changed is not None and time.time_ns() - changed[1] > _TIME_GRAIN and self._seen == sockets
+        settled = changed is not None and looked - changed[1] > _TIME_GRAIN and self._seen == sockets
         self._settled = changed if settled else None
 
     def names(self) -> list[str]:
@@ -126,6 +126,7 @@ class Plugins:
 
     async def close(self) -> None:
         """Close all connections."""
+        self._settled = None
         for path in list(self._seen):
             self._forget(path)
         for plugins in self._plugins.values():
