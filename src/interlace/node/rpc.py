@@ -125,5 +125,7 @@ async def ask(path: Path, method: str, request: Any, *, response: type[Any], tim
             return await UnaryUnaryMethod(channel, method, type(request), response)(request)
     except (OSError, TimeoutError, GRPCError, StreamTerminatedError, ProtocolError):
         return None
+    except AttributeError:  # grpclib's word for a connection that closed just before it was used
+        return None
     finally:
         channel.close()

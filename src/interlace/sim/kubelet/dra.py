@@ -23,6 +23,9 @@ from interlace.node.proto import dra_v1_pb2, dra_v1beta1_pb2, registration_pb2
 _log = get_logger("simulated-kubelet")
 _VERSIONS: tuple[tuple[str, Any], ...] = (("v1", dra_v1_pb2), ("v1beta1", dra_v1beta1_pb2))
 _REGISTRATION_LIMIT = 5.0
+_BROKEN = (GRPCError, StreamTerminatedError, OSError, TimeoutError, AttributeError)
+"""What a call raises whose plugin is gone. AttributeError: grpclib has no ``_transport`` any more where the connection
+closed after it was chosen for the call."""
 
 
 class PluginError(Exception):
@@ -59,7 +62,7 @@ class _Plugin:
         body = request(claims=[self.messages.Claim(namespace=c.namespace, name=c.name, uid=c.uid) for c in claims])
         try:
             return await method(body, timeout=deadline)
-        except (GRPCError, StreamTerminatedError, OSError, TimeoutError) as error:
+        except _BROKEN as error:
             message = f"Node{verb}Resources of DRA driver {self.name} failed: {type(error).__name__}: {error}"
             raise PluginError(message) from error
 
@@ -176,7 +179,7 @@ class Plugins:
                 registration_pb2.RegistrationStatus(plugin_registered=not problem, error=problem),
                 timeout=_REGISTRATION_LIMIT,
             )
-        except (GRPCError, StreamTerminatedError, OSError, TimeoutError) as error:
+        except _BROKEN as error:
             _log.debug("registration socket does not answer yet", socket=str(path), error=str(error))
             return False
         finally:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from grpclib.client import Channel
 from grpclib.const import Cardinality, Handler
+from grpclib.protocol import Connection
 from grpclib.server import Server, Stream
+from h2.connection import H2Connection
 
 from interlace.node.proto import registration_pb2
-from interlace.sim.kubelet.dra import Plugins
+from interlace.node.rpc import ask
+from interlace.sim.kubelet.dra import Claim, PluginError, Plugins
 
 
 class Registrar:
@@ -93,3 +99,26 @@ async def test_a_plugin_that_comes_or_goes_after_a_long_rest_is_seen(tmp_path: P
     os.utime(tmp_path, (0, 0))
     await plugins.scan()
     assert plugins.names() == []
+
+
+async def test_a_connection_that_closed_just_before_it_is_used_is_an_error_of_the_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins, path = Plugins(tmp_path), tmp_path / "d-reg.sock"
+    server = await _serve(Registrar(path), path)
+    await plugins.scan()
+    closed = Connection.__new__(Connection)  # as its close() leaves it: without a transport
+    closed._connection = H2Connection()
+
+    async def choose(_channel: Channel) -> Any:
+        return SimpleNamespace(processor=SimpleNamespace(connection=closed))
+
+    monkeypatch.setattr(Channel, "__connect__", choose)
+    with pytest.raises(PluginError, match=r"Prepare.* of DRA driver d failed: AttributeError: .*_transport"):
+        await plugins.prepare("d", [Claim(namespace="n", name="c", uid="u")], deadline=5.0)
+    assert await ask(path, "/any/method", registration_pb2.InfoRequest(), response=Any, timeout=5.0) is None
+    monkeypatch.undo()
+    path.unlink()
+    await plugins.scan()
+    server.close()
+    await server.wait_closed()
