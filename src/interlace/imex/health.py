@@ -9,7 +9,6 @@ been reported in public, and everything that is not needed may be missing or dif
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import Iterable, Sequence
@@ -58,9 +57,7 @@ async def ask(argv: Sequence[str | Path], *, env: dict[str, str], timeout: float
         os.close(output)
         handle.send(signal.SIGKILL)
         try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_BREATH):
-                    await process.ended(handle.fd)
+            await process.ended_within(handle.fd, seconds=_LAST_BREATH)
         finally:
             process.bury(handle)
 

@@ -211,6 +211,16 @@ async def ended(fd: int) -> None:
         loop.remove_reader(fd)
 
 
+async def ended_within(fd: int, *, seconds: float) -> bool:
+    """Wait until a pidfd says that its process has ended; False if it did not in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await ended(fd)
+    except TimeoutError:
+        return False
+    return True
+
+
 def bury(handle: Handle) -> None:
     """Close the handle once its process has ended: now, or when the loop sees it. Nobody else may watch its fd."""
     if has_ended(handle.fd):

@@ -327,7 +327,7 @@ class Runner:
                 handle = process.Handle(pid, child=False)
                 log.warning("ending nvidia-imex of ours that nothing is stored about, pid %d", pid)
                 handle.send(signal.SIGKILL)
-                await _ended(handle.fd, within=5.0)
+                await process.ended_within(handle.fd, seconds=5.0)
                 handle.close()
 
     async def _end(self) -> None:
@@ -337,10 +337,10 @@ class Runner:
         loop = asyncio.get_running_loop()
         loop.remove_reader(child.handle.fd)
         child.handle.send(signal.SIGTERM)
-        if not await _ended(child.handle.fd, within=EXIT_PATIENCE):
+        if not await process.ended_within(child.handle.fd, seconds=EXIT_PATIENCE):
             log.warning("nvidia-imex does not end on SIGTERM, killing it, pid %d", child.handle.pid)
             child.handle.send(signal.SIGKILL)
-            await _ended(child.handle.fd, within=5.0)
+            await process.ended_within(child.handle.fd, seconds=5.0)
         child.handle.close()
         child.tail.finish()
         self._child = None
@@ -438,13 +438,3 @@ def _spread(seconds: float) -> float:
 def _brief(state: State) -> str:
     why = f", {state.reason}: {state.message}" if state.reason else ""
     return f"{state.phase} domain={state.domain or '-'} index={state.index} peers={state.peers}{why}"
-
-
-async def _ended(fd: int, *, within: float) -> bool:
-    """Wait until a pidfd says that its process has ended; False if it did not in time."""
-    try:
-        async with asyncio.timeout(within):
-            await process.ended(fd)
-    except TimeoutError:
-        return False
-    return True
