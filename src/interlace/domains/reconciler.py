@@ -192,7 +192,9 @@ class Reconciler:
             memo.map_refusal = self._commons.refusal(touched)
             next_map = self._commons.open(mine=touched) if share else None
         else:
-            next_map = await self._keep_cliques(domain, plan, waiting=bool(claims.unallocated), memo=memo)
+            # What still waits once its nodes are opened, with no free node for it, brings no node to the map.
+            waiting = bool(claims.unallocated) and (self._sources.free_nodes or not share)
+            next_map = await self._keep_cliques(domain, plan, waiting=waiting, memo=memo)
         next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
         next_collision = await self._end_collisions(domain, claims, memo)
         next_template = memo.template.next_in(now=self._clock())
@@ -203,10 +205,16 @@ class Reconciler:
         """Seconds until the nodes of the domain are opened for more of its Pods, at most 0 for now."""
         now, free_nodes = self._clock(), self._sources.free_nodes
         memo.queueing.observe(claims.unallocated, now=now)
-        due = memo.queueing.due_in(free_nodes=free_nodes, now=now)
+        places = 0 if free_nodes or not memo.queueing.waits else self._sources.places_on(self._nodes_of(uid, claims))
+        due = memo.queueing.due_in(free_nodes=free_nodes, places=places, now=now)
         if due is not None and free_nodes:
             self._sources.hungry.add(uid)
         return due
+
+    def _nodes_of(self, uid: str, claims: Membership) -> set[str]:
+        """The nodes of the domain, also those that it is about to leave."""
+        rows = {row.node_name for clique in self._sources.cliques_of(uid) for row in clique.daemons}
+        return rows | claims.members.keys()
 
     async def _end_collisions(self, domain: ComputeDomain, claims: Membership, memo: Memo) -> float | None:
         """Take Pods of the domain off nodes of others; seconds until there may be more to do."""

@@ -2,7 +2,8 @@
 
 A free node offers one device, so the scheduler spreads the Pods of a domain over nodes and keeps domains
 apart without a write. Only where that leaves a Pod waiting are slots opened on the nodes that the domain has
-already: after ``PATIENCE`` where no free node is left, else after ``LONG_PATIENCE``, as free nodes may not
+already: almost at once where no node is free and the domain's own nodes have fewer places than claims wait,
+after ``PATIENCE`` where they seem to have enough, and after ``LONG_PATIENCE`` where a node is free, as it may not
 suit the Pod. A Pod that the scheduler reports as unschedulable is no sign: it does so also while the
 claim does not exist yet.
 
@@ -17,8 +18,11 @@ from interlace.api.core import Pod
 from interlace.api.resource import Device, ResourceClaim, ResourceSlice
 from interlace.domains.places import CLIQUE_ATTRIBUTE
 
+HASTE = 0.1
+"""Seconds that a claim waits until nodes are opened, where there is no place for it: a claim that
+replaces another is often there before the other has gone."""
 PATIENCE = 0.5
-"""Seconds that a claim waits until nodes are opened, where no free node is left."""
+"""The same where no node is free and there are places on the nodes of the domain: the scheduler takes its time."""
 LONG_PATIENCE = 15.0
 """The same where there are free nodes: they do not suit, or the scheduler is slow."""
 
@@ -42,11 +46,20 @@ class Queueing:
         """Whether any claim waits."""
         return bool(self._since)
 
-    def due_in(self, *, free_nodes: bool, now: float) -> float | None:
-        """Seconds until nodes are opened, at most 0 for now; None: no claim waits."""
+    def due_in(self, *, free_nodes: bool, places: int, now: float) -> float | None:
+        """Seconds until nodes are opened, at most 0 for now; None: no claim waits.
+
+        ``places``: how many more claims the domain's own nodes take as they are.
+        """
         if not self._since:
             return None
-        return min(self._since.values()) + (LONG_PATIENCE if free_nodes else PATIENCE) - now
+        soon = HASTE if len(self._since) > places else PATIENCE
+        return min(self._since.values()) + (LONG_PATIENCE if free_nodes else soon) - now
+
+
+def places_left(slices: Iterable[ResourceSlice], claims: Collection[ResourceClaim]) -> int:
+    """How many more claims a node takes, given its slices and the claims allocated there."""
+    return max(0, sum(len(slice_.spec.devices) for slice_ in slices) - len(claims))
 
 
 def is_free(slices: Iterable[ResourceSlice], claims: Collection[ResourceClaim], *, hosts: Collection[Pod]) -> bool:
