@@ -21,9 +21,9 @@ from testbed.errors import BedError
 
 LEASH = Path(__file__).with_name("leash.py")
 KILL_LIMIT = 10.0
+"""Seconds that the kernel may take to end a process after SIGKILL."""
 GARBAGE = "400"
 """``GOGC`` of the Go programs: test clusters are small and short, so they trade memory for a tenth of their CPU."""
-"""Seconds that the kernel may take to end a process after SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_async_test(item) and PLANES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
-    if config.getoption("lf"):
+    if config.getoption("lf", default=False):
         return  # where nothing failed, nothing is wanted
     for argument in config.args:
         folder = (config.invocation_params.dir / argument).resolve()

@@ -164,6 +164,9 @@ class PodWorker:
                         await self._changed.wait()
                 except TimeoutError:
                     pass
+            except KubeError as error:  # here, so that the status that is being told is not withdrawn with it
+                _log.warning("claims are read again", pod=self.pod.metadata.name, error=str(error))
+                await asyncio.sleep(self.node.settings.sync_backoff)
             else:
                 self.prepared_at = datetime.now(UTC).timestamp()
                 self.node.on_pod(self, "prepared")
