@@ -48,7 +48,9 @@ class Ground:
         return list(dict.fromkeys(found))
 
     def _note(self, old: ComputeDomain | None, new: ComputeDomain | None) -> None:
-        before = old.status.conditions if old is not None and old.status is not None else []
+        if old is None:
+            return  # what an object comes with was said by those who made it, who may be hostile
+        before = old.status.conditions if old.status is not None else []
         for condition in new.status.conditions if new is not None and new.status is not None else []:
             if new is not None and condition not in before:
                 text = f"{condition.type}={condition.status} {condition.reason}: {condition.message}"
