@@ -83,8 +83,7 @@ class Commons:
             return None
         now = self._clock()
         pending = self._pending[clique] = debounce.observe(self._pending.get(clique), wanted=wanted, now=now)
-        expecting = self._sources.free_nodes or clique not in self._opening
-        waiting = expecting and any(self._queued(tenant.uid) for tenant in tenants)
+        waiting = any(self._queued(tenant.uid) for tenant in tenants)
         due = debounce.map_due_in(pending, waiting=waiting, grows=channels.grows(wanted, current), now=now)
         if due > 0 and not channels.opens(wanted, current):
             return due

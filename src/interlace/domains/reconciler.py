@@ -192,8 +192,10 @@ class Reconciler:
             memo.map_refusal = self._commons.refusal(touched)
             next_map = self._commons.open(mine=touched) if share else None
         else:
-            # What still waits once its nodes are opened, with no free node for it, brings no node to the map.
-            waiting = bool(claims.unallocated) and (self._sources.free_nodes or not share)
+            # What waits once the nodes are opened, with no free node for it, brings no node to the map; unless it has
+            # waited long: then nodes come one after another as other domains leave them.
+            settled = share and not self._sources.free_nodes and memo.queueing.is_fresh(now=self._clock())
+            waiting = bool(claims.unallocated) and not settled
             next_map = await self._keep_cliques(domain, plan, waiting=waiting, memo=memo)
         next_status = await self._keep_status(domain, claims, plan, places, template_state, memo)
         next_collision = await self._end_collisions(domain, claims, memo)

@@ -25,6 +25,8 @@ PATIENCE = 0.5
 """The same where no node is free and there are places on the nodes of the domain: the scheduler takes its time."""
 LONG_PATIENCE = 15.0
 """The same where there are free nodes: they do not suit, or the scheduler is slow."""
+FRESH = 3.0
+"""Seconds for which claims count as those of a job that has just come."""
 
 DOMAIN_ATTRIBUTE, TYPE_ATTRIBUTE = "domain", "type"
 CHANNEL = "channel"
@@ -45,6 +47,10 @@ class Queueing:
     def waits(self) -> bool:
         """Whether any claim waits."""
         return bool(self._since)
+
+    def is_fresh(self, *, now: float) -> bool:
+        """Whether no claim has waited for long."""
+        return all(now < since + FRESH for since in self._since.values())
 
     def due_in(self, *, free_nodes: bool, places: int, now: float) -> float | None:
         """Seconds until nodes are opened, at most 0 for now; None: no claim waits.

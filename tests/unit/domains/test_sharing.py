@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from interlace.api.resource import DeviceAttribute, ResourceSlice
-from interlace.domains.sharing import HASTE, LONG_PATIENCE, PATIENCE, Queueing, is_free, places_left
+from interlace.domains.sharing import FRESH, HASTE, LONG_PATIENCE, PATIENCE, Queueing, is_free, places_left
 from tests.unit.domains.objects import RACK, claim, host, node_slice
 
 HOST = host("imex-n1", node="n1", address="10.0.0.1")
@@ -34,6 +34,17 @@ def test_a_claim_that_was_placed_does_not_count_and_waits_anew_if_it_comes_back(
     assert not queueing.waits
     queueing.observe([claim("a")], now=9)
     assert queueing.due_in(free_nodes=False, places=1, now=9) == PATIENCE
+
+
+def test_a_job_has_just_come_while_none_of_its_claims_has_waited_long() -> None:
+    queueing = Queueing()
+    assert queueing.is_fresh(now=0)
+    queueing.observe([claim("a")], now=0)
+    queueing.observe([claim("a"), claim("b")], now=FRESH - 1)
+    assert queueing.is_fresh(now=FRESH - 1)
+    assert not queueing.is_fresh(now=FRESH)
+    queueing.observe([claim("b")], now=FRESH)
+    assert queueing.is_fresh(now=FRESH)
 
 
 def _slice(**attributes: DeviceAttribute) -> ResourceSlice:
