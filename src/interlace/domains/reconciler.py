@@ -207,16 +207,10 @@ class Reconciler:
         """Seconds until the nodes of the domain are opened for more of its Pods, at most 0 for now."""
         now, free_nodes = self._clock(), self._sources.free_nodes
         memo.queueing.observe(claims.unallocated, now=now)
-        places = 0 if free_nodes or not memo.queueing.waits else self._sources.places_on(self._nodes_of(uid, claims))
-        due = memo.queueing.due_in(free_nodes=free_nodes, places=places, now=now)
+        due = memo.queueing.due_in(free_nodes=free_nodes, forming=not self._cliques_of(uid), now=now)
         if due is not None and free_nodes:
             self._sources.hungry.add(uid)
         return due
-
-    def _nodes_of(self, uid: str, claims: Membership) -> set[str]:
-        """The nodes of the domain, also those that it is about to leave."""
-        rows = {row.node_name for clique in self._sources.cliques_of(uid) for row in clique.daemons}
-        return rows | claims.members.keys()
 
     async def _end_collisions(self, domain: ComputeDomain, claims: Membership, memo: Memo) -> float | None:
         """Take Pods of the domain off nodes of others; seconds until there may be more to do."""

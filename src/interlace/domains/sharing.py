@@ -2,10 +2,9 @@
 
 A free node offers one device, so the scheduler spreads the Pods of a domain over nodes and keeps domains
 apart without a write. Only where that leaves a Pod waiting are slots opened on the nodes that the domain has
-already: almost at once where no node is free and the domain's own nodes have fewer places than claims wait,
-after ``PATIENCE`` where they seem to have enough, and after ``LONG_PATIENCE`` where a node is free, as it may not
-suit the Pod. A Pod that the scheduler reports as unschedulable is no sign: it does so also while the
-claim does not exist yet.
+already: almost at once where no node is free for a domain that forms, after ``PATIENCE`` where it has formed, and
+after ``LONG_PATIENCE`` where a node is free, as it may not suit the Pod. A Pod that the scheduler reports as
+unschedulable is no sign: it does so also while the claim does not exist yet.
 
 Invariant: a row that is opened stays so until it goes; the agent of the node closes it safely.
 """
@@ -19,10 +18,9 @@ from interlace.api.resource import Device, ResourceClaim, ResourceSlice
 from interlace.domains.places import CLIQUE_ATTRIBUTE
 
 HASTE = 0.1
-"""Seconds that a claim waits until nodes are opened, where there is no place for it: a claim that
-replaces another is often there before the other has gone."""
+"""Seconds that a claim waits until nodes are opened, where none is free and the domain has no node map yet."""
 PATIENCE = 0.5
-"""The same where no node is free and there are places on the nodes of the domain: the scheduler takes its time."""
+"""The same where it has one: a claim that replaces another is often there before the other has gone."""
 LONG_PATIENCE = 15.0
 """The same where there are free nodes: they do not suit, or the scheduler is slow."""
 FRESH = 3.0
@@ -52,20 +50,15 @@ class Queueing:
         """Whether no claim has waited for long."""
         return all(now < since + FRESH for since in self._since.values())
 
-    def due_in(self, *, free_nodes: bool, places: int, now: float) -> float | None:
+    def due_in(self, *, free_nodes: bool, forming: bool, now: float) -> float | None:
         """Seconds until nodes are opened, at most 0 for now; None: no claim waits.
 
-        ``places``: how many more claims the domain's own nodes take as they are.
+        ``forming``: the domain has no node map yet.
         """
         if not self._since:
             return None
-        soon = HASTE if len(self._since) > places else PATIENCE
+        soon = HASTE if forming else PATIENCE
         return min(self._since.values()) + (LONG_PATIENCE if free_nodes else soon) - now
-
-
-def places_left(slices: Iterable[ResourceSlice], claims: Collection[ResourceClaim]) -> int:
-    """How many more claims a node takes, given its slices and the claims allocated there."""
-    return max(0, sum(len(slice_.spec.devices) for slice_ in slices) - len(claims))
 
 
 def is_free(slices: Iterable[ResourceSlice], claims: Collection[ResourceClaim], *, hosts: Collection[Pod]) -> bool:

@@ -22,7 +22,7 @@ from interlace.domains.membership import node_of
 from interlace.domains.places import Place, place
 from interlace.domains.reports import completed, elsewhere
 from interlace.domains.retry import pods_to_touch
-from interlace.domains.sharing import is_free, places_left
+from interlace.domains.sharing import is_free
 from interlace.domains.template import SELECTOR
 from interlace.kube.client import Client
 from interlace.kube.informer import Informer
@@ -238,10 +238,6 @@ class Sources:
     def place(self, node: str) -> Place:
         """What is known of a node."""
         return place(slices=self._slices.by(NODE, node), hosts=self.hosts.by(NODE, node))
-
-    def places_on(self, nodes: Iterable[str]) -> int:
-        """How many more claims these nodes take as they are offered now."""
-        return sum(places_left(self._slices.by(NODE, node), self._claims.by(NODE, node)) for node in nodes)
 
     @property
     def free_nodes(self) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from interlace.api.resource import DeviceAttribute, ResourceSlice
-from interlace.domains.sharing import FRESH, HASTE, LONG_PATIENCE, PATIENCE, Queueing, is_free, places_left
+from interlace.domains.sharing import FRESH, HASTE, LONG_PATIENCE, PATIENCE, Queueing, is_free
 from tests.unit.domains.objects import RACK, claim, host, node_slice
 
 HOST = host("imex-n1", node="n1", address="10.0.0.1")
@@ -12,28 +12,27 @@ HOST = host("imex-n1", node="n1", address="10.0.0.1")
 def test_nodes_are_opened_soon_only_where_none_is_free() -> None:
     queueing = Queueing()
     queueing.observe([claim("a")], now=10)
-    assert queueing.due_in(free_nodes=False, places=1, now=10) == PATIENCE
-    assert queueing.due_in(free_nodes=True, places=0, now=10) == LONG_PATIENCE
+    assert queueing.due_in(free_nodes=False, forming=False, now=10) == PATIENCE
+    assert queueing.due_in(free_nodes=True, forming=True, now=10) == LONG_PATIENCE
     queueing.observe([claim("a"), claim("b")], now=12)
-    assert queueing.due_in(free_nodes=False, places=2, now=12) == PATIENCE - 2
+    assert queueing.due_in(free_nodes=False, forming=False, now=12) == PATIENCE - 2
 
 
-@pytest.mark.parametrize(("waiting", "places"), [(1, 0), (2, 1)])
-def test_nodes_are_opened_almost_at_once_where_there_are_fewer_places_than_claims(waiting: int, places: int) -> None:
+def test_nodes_of_a_domain_that_forms_are_opened_almost_at_once_where_none_is_free() -> None:
     queueing = Queueing()
-    queueing.observe([claim(f"c{number}") for number in range(waiting)], now=0)
-    assert queueing.due_in(free_nodes=False, places=places, now=0) == HASTE
-    assert queueing.due_in(free_nodes=False, places=waiting, now=0) == PATIENCE
+    queueing.observe([claim("a")], now=0)
+    assert queueing.due_in(free_nodes=False, forming=True, now=0) == HASTE
+    assert queueing.due_in(free_nodes=False, forming=False, now=0) == PATIENCE
 
 
 def test_a_claim_that_was_placed_does_not_count_and_waits_anew_if_it_comes_back() -> None:
     queueing = Queueing()
     queueing.observe([claim("a")], now=0)
     queueing.observe([], now=5)
-    assert queueing.due_in(free_nodes=False, places=0, now=5) is None
+    assert queueing.due_in(free_nodes=False, forming=False, now=5) is None
     assert not queueing.waits
     queueing.observe([claim("a")], now=9)
-    assert queueing.due_in(free_nodes=False, places=1, now=9) == PATIENCE
+    assert queueing.due_in(free_nodes=False, forming=False, now=9) == PATIENCE
 
 
 def test_a_job_has_just_come_while_none_of_its_claims_has_waited_long() -> None:
@@ -76,12 +75,3 @@ def test_a_node_with_a_claim_is_not_free_whatever_its_slice_says() -> None:
 
 def test_the_slice_that_a_deleted_node_left_is_no_free_node() -> None:
     assert not is_free([_slice()], [], hosts=[])
-
-
-@pytest.mark.parametrize(
-    ("slices", "claims", "places"), [([], 0, 0), ([_slice()], 0, 1), ([_slice()], 1, 0), ([_slice()], 2, 0)]
-)
-def test_a_node_has_as_many_places_as_devices_that_nobody_has(
-    slices: list[ResourceSlice], claims: int, places: int
-) -> None:
-    assert places_left(slices, [claim(f"c{number}", node="n1") for number in range(claims)]) == places
