@@ -156,7 +156,7 @@ def opens(draft: Draft, current: ComputeDomainClique | None) -> bool:
 
 
 def newly_opened(rows: Iterable[ComputeDomainDaemonInfo], *, before: Iterable[ComputeDomainDaemonInfo]) -> bool:
-    """Whether a node of ``before`` is opened; one that only joins cannot be, until kubelet asks for a claim there."""
+    """Whether a node of ``before`` is opened; one that only joins cannot be, until a claim is prepared there."""
     closed = {row.node_name for row in before if not row.shared}
     return any(row.shared and row.node_name in closed for row in rows)
 

@@ -4,8 +4,7 @@ A free node offers one device. The scheduler gives a device once, so that device
 domains apart, and a node is taken and given back without a write. An opened node offers ``SLOTS`` devices that
 all name their holder (the uid of a domain), so nobody else takes one. The steps:
 
-* free to open only while the holder alone has claims here, one of them known to kubelet, and the controller asks;
-  kubelet keeps a claim whose Pod ends until it has unprepared it, so the scheduler cannot give it away meanwhile;
+* free to open only while the holder alone has claims here, one of them prepared, and the controller asks;
 * open to free in two: first one device that still names the holder, and after ``CLOSING`` seconds without
   a claim of it the free device. The scheduler may have given a slot away a moment before; where somebody else came
   in all the same, the device names that one instead;
@@ -56,14 +55,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     synced: bool = True
     """Whether ``rows`` has been read."""
 
-    @property
-    def called(self) -> list[str]:
-        """Holders of claims that kubelet knows, those of prepared ones first."""
-        return [*self.prepared, *self.begun]
-
     def uses(self, holder: str) -> bool:
         """Whether anything here is the holder's."""
-        return holder in self.rows or holder in self.called
+        return holder in self.rows or holder in self.prepared or holder in self.begun
 
 
 def settle(before: Offer | None, seen: Seen, *, quiet: float) -> Offer | None:
@@ -77,7 +71,7 @@ def settle(before: Offer | None, seen: Seen, *, quiet: float) -> Offer | None:
     if not before.holder:
         return _open(seen) or before
     if seen.uses(before.holder) or not seen.synced:
-        asked = before.holder in seen.called and seen.rows.get(before.holder, False)
+        asked = before.holder in seen.prepared and seen.rows.get(before.holder, False)
         return Offer(holder=before.holder, slots=SLOTS) if asked else before
     closing = Offer(holder=before.holder)
     return _rebuild(seen) if before == closing and quiet >= CLOSING else closing
@@ -95,9 +89,9 @@ def _rebuild(seen: Seen) -> Offer:
 
 def _open(seen: Seen) -> Offer | None:
     """The opened node, if it may be opened: the free device is held by the only holder that there is."""
-    holders = {*seen.called, *seen.rows}
-    if len(holders) == 1 and seen.called and seen.rows.get(seen.called[0], False):
-        return Offer(holder=seen.called[0], slots=SLOTS)
+    holders = {*seen.prepared, *seen.begun, *seen.rows}
+    if len(holders) == 1 and seen.prepared and seen.rows.get(seen.prepared[0], False):
+        return Offer(holder=seen.prepared[0], slots=SLOTS)
     return None
 
 

@@ -33,20 +33,15 @@ def test_one_pod_a_node_changes_nothing() -> None:
     assert settle(FREE, NOBODY, quiet=99) == FREE
 
 
-def test_a_node_is_opened_once_kubelet_knows_a_claim_and_the_controller_asks() -> None:
+def test_a_node_is_opened_while_a_claim_is_prepared_and_the_controller_asks() -> None:
     assert settle(FREE, Seen(prepared=[DOMAIN], rows={DOMAIN: True}), quiet=0) == OPEN
-    assert settle(FREE, Seen(prepared=[], begun=[DOMAIN], rows={DOMAIN: True}), quiet=0) == OPEN
-    assert settle(CLOSED, Seen(prepared=[], begun=[DOMAIN], rows={DOMAIN: True}), quiet=0) == OPEN
-    assert settle(FREE, Seen(prepared=[], begun=[DOMAIN], rows={DOMAIN: False}), quiet=0) == FREE
-    assert settle(FREE, Seen(prepared=[], rows={DOMAIN: True}), quiet=0) == FREE
+    assert settle(FREE, Seen(prepared=[], begun=[DOMAIN], rows={DOMAIN: True}), quiet=0) == FREE
 
 
 @pytest.mark.parametrize(
     "seen",
     [
         Seen(prepared=[DOMAIN], begun=[OTHER], rows={DOMAIN: True}),
-        Seen(prepared=[], begun=[DOMAIN, OTHER], rows={DOMAIN: True}),
-        Seen(prepared=[], begun=[DOMAIN], rows={DOMAIN: True, OTHER: True}),
         Seen(prepared=[DOMAIN], rows={DOMAIN: True, OTHER: False}),
         Seen(prepared=[DOMAIN, OTHER], rows={DOMAIN: True}),
     ],
@@ -111,15 +106,12 @@ LATEST_SLICE, LATEST_ROWS = 3, 4
 ACTIONS = (
     f"schedule {DOMAIN}",
     f"schedule {OTHER}",
-    "ask",
     "prepare",
     "end",
     "end",
-    "vanish",
     "tick",
     "restart agent",
     "restart kubelet",
-    "reboot",
 )
 
 
@@ -133,10 +125,6 @@ class Node:
         self.seen_slice = self.seen_rows = 0
         self.claims: dict[int, str] = {}
         """Device to the holder of the claim that has it."""
-        self.known: set[int] = set()
-        """Devices of claims that kubelet knows: it keeps them until it has unprepared them."""
-        self.begun: set[int] = set()
-        """Those of them that the agent knows not to be prepared yet."""
         self.prepared: set[int] = set()
         self.quiet = 0.0
 
@@ -147,41 +135,20 @@ class Node:
                 if offer is not None and offer.holder in {"", holder}:
                     free = [device for device in range(offer.slots) if device not in self.claims]
                     self.claims |= dict.fromkeys(free[-1:], holder)  # the lock last: the hardest case
-            case ["ask"]:
-                self.known = set(self.claims)
-                self.begun = self.known - self.prepared
             case ["prepare"]:
-                self.known = self.prepared = set(self.claims)
-                self.begun = set()
+                self.prepared = set(self.claims)
             case ["end"]:
-                self._forget(self.known)
-                self.known, self.prepared, self.begun = set(), set(), set()
-            case ["vanish"]:
-                self._forget(set(self.claims) - self.known)
-            case ["restart", "agent"]:
-                self.begun = set()  # until kubelet asks again
+                self.claims = {device: holder for device, holder in self.claims.items() if device not in self.prepared}
+                self.prepared.clear()
+            case ["restart", who]:
+                if who == "kubelet":
+                    self.slices[-1] = None
                 self.offer, self.quiet = self.slices[-1], 0.0
-            case ["restart", "kubelet"]:
-                self.slices[-1] = None
-            case ["reboot"]:  # takes longer than anybody is late
-                self.begun = set()
-                self.offer, self.quiet = None, 0.0
-                self.slices += [None] * int(CLOSING / TICK)
-                self.rows += [self.rows[-1]] * int(CLOSING / TICK)
-                self.seen_slice = max(self.seen_slice, len(self.slices) - 1 - LATEST_SLICE)
-                self.seen_rows = max(self.seen_rows, len(self.rows) - 1 - LATEST_ROWS)
-
-    def _forget(self, devices: set[int]) -> None:
-        self.claims = {device: holder for device, holder in self.claims.items() if device not in devices}
 
     def tick(self, *, late_slice: int, late_rows: int) -> None:
         self.rows.append(dict.fromkeys(self.claims.values(), True))
         self.seen_rows = max(self.seen_rows, len(self.rows) - 1 - late_rows)
-        seen = Seen(
-            prepared=[self.claims[device] for device in self.prepared],
-            begun=[self.claims[device] for device in self.begun],
-            rows=self.rows[self.seen_rows],
-        )
+        seen = Seen(prepared=[self.claims[device] for device in self.prepared], rows=self.rows[self.seen_rows])
         self.quiet = self.quiet + TICK if closes(self.offer, seen) else 0.0
         after = settle(self.offer, seen, quiet=self.quiet)
         if after != self.offer:
